@@ -1,0 +1,100 @@
+/*
+ * adloader.conf: Key=Value lines in the style of slurm.conf, keys in any case, '#' comments, read
+ * with inih. One table in conf.c names every key with its type, bounds, default and meaning; the
+ * manual page and --show-config follow it. Unknown keys and values out of bounds are refused with
+ * file, line and what is allowed; nothing is half applied.
+ *
+ *     NodeName=n[1-4] PoolCores=0-1 ReservedCores=7 MainCoresPerTask=2
+ *
+ * overrides for some nodes; all pairs stand on that one line.
+ */
+#ifndef ADLOADER_CONF_H
+#define ADLOADER_CONF_H
+
+#include "cpus.h"
+#include "log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CONF_DEFAULT_FILE   "/etc/adloader/adloader.conf" /* see --sysconfdir */
+#define CONF_DEFAULT_RUNDIR "/run/adloader"
+#define CONF_DEFAULT_PORT   6830
+
+enum conf_policy {
+    CONF_POLICY_GPU_BUSY,
+    CONF_POLICY_NASH,
+    CONF_POLICY_MAX_MIN,
+    CONF_POLICY_MAKESPAN,
+    CONF_POLICY_EVEN,
+    CONF_POLICY_STATIC
+};
+enum conf_guarantee { CONF_GUARANTEE_OWN, CONF_GUARANTEE_EVEN, CONF_GUARANTEE_NONE };
+enum conf_log_target { CONF_LOG_STDERR, CONF_LOG_SYSLOG };
+
+struct conf_node {
+    char *name;                /* one node's name, host lists already expanded */
+    struct cpus pool;          /* PoolCores: extra cores for everybody's loaders */
+    struct cpus reserved;      /* ReservedCores: never given to loaders */
+    int main_cores_per_task;   /* -1: as the global value */
+};
+
+struct conf {
+    /* where the controller listens and whom it admits */
+    char *socket;         /* ControllerSocket, path of the Unix socket */
+    char *listen_address; /* ListenAddress, "" all addresses, "none" no TCP */
+    unsigned port;        /* ControllerPort */
+    char *munge_socket;   /* MungeSocket, "" libmunge's default */
+    char *pid_file;       /* PidFile, "" none */
+    char *state_dir;      /* StateDir, topologies and profiles by name */
+    char *slurm_user;     /* SlurmUser: also admitted beside root; "" none */
+    unsigned max_agents;  /* MaxAgents */
+    /* log */
+    enum conf_log_target log_target; /* LogTarget */
+    enum log_level log_level;        /* LogLevel */
+    /* times, milliseconds */
+    unsigned lease_ms;  /* LeaseTime: after this long without contact agents return to own cores */
+    unsigned report_ms; /* ReportInterval */
+    unsigned scan_ms;   /* ScanInterval: how often agents look for new loader tasks */
+    unsigned ack_ms;    /* AckTimeout: how long a shrinking member may take */
+    unsigned settle_ms; /* SettleTime: after a restart, wait for agents before changing anything */
+    unsigned learn_ms;  /* LearnTime: a step without hints keeps its own cores this long */
+    unsigned hold_ms;   /* MinHoldTime: between two changes that only a measurement asks for */
+    /* allocation */
+    enum conf_policy policy;       /* Policy */
+    enum conf_guarantee guarantee; /* Guarantee */
+    unsigned main_cores_per_task;  /* MainCoresPerTask */
+    double min_gain;               /* MinGain: relative gain below which nothing moves */
+    struct conf_node *nodes;
+    size_t nnodes;
+};
+
+/*
+ * Read file (NULL: CONF_DEFAULT_FILE, and its absence means defaults). Returns a new configuration
+ * that the caller frees, or NULL with all complaints, a line each, in error.
+ */
+struct conf *conf_read(const char *file, char *error, size_t error_size);
+void conf_free(struct conf *conf);
+
+/* The entry for a node, or NULL. */
+const struct conf_node *conf_node(const struct conf *conf, const char *name);
+
+/* Print "Key=Value" of everything in force, for --show-config. */
+struct _IO_FILE;
+int conf_print(const struct conf *conf, struct _IO_FILE *out);
+
+const char *conf_policy_name(enum conf_policy policy);
+int conf_policy_parse(const char *name); /* -1 unknown */
+const char *conf_guarantee_name(enum conf_guarantee guarantee);
+int conf_guarantee_parse(const char *name);
+
+/*
+ * Expand a Slurm host list "n[1-3,7],gpu01" to names. Returns a NULL-terminated array (free with
+ * conf_hostlist_free) or NULL (EINVAL, ENOMEM, ERANGE past 65536 names).
+ */
+char **conf_hostlist(const char *text, size_t *count);
+void conf_hostlist_free(char **names);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * The allocator as a pure function: members, their curves and the nodes' pools in, a number of
+ * loader cores for each member out. Which cores those are is placement's business (place.h).
+ *
+ * It maximises the policy's value under the guarantee, with integer cores, each node's pool and
+ * the shared I/O bandwidth. Deterministic: equal input in equal order gives equal output; among
+ * equal answers the one that changes the fewest cores wins.
+ */
+#ifndef ADLOADER_ALLOC_H
+#define ADLOADER_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum alloc_policy {
+    ALLOC_GPU_BUSY, /* max sum of weight x gpus x T(c)/G */
+    ALLOC_NASH,     /* max sum of weight x log T(c) */
+    ALLOC_MAX_MIN,  /* raise the lowest T(c)/G first */
+    ALLOC_MAKESPAN, /* all remaining work done soonest */
+    ALLOC_EVEN,     /* equal cores, capped by nothing but what a member can use at most */
+    ALLOC_STATIC    /* everybody keeps the own cores */
+};
+
+enum alloc_guarantee {
+    ALLOC_GUARANTEE_OWN,  /* T(c) at least that with the own loader cores */
+    ALLOC_GUARANTEE_EVEN, /* T(c) at least that with an even split of the pool */
+    ALLOC_GUARANTEE_NONE
+};
+
+struct alloc_member {
+    unsigned job;      /* index of the job: members of one job move together */
+    unsigned node;     /* index into nodes */
+    unsigned own;      /* own loader cores: claimed cores less main cores */
+    unsigned min, max; /* bounds on cores whatever the policy; max 0: none */
+    unsigned now;      /* cores in force */
+    double weight;     /* > 0 */
+    double gpus;       /* > 0; 1 if unknown */
+    const double *rate; /* T(c), c = 0..nrate-1, flat beyond; not negative; not owned */
+    unsigned nrate;     /* >= 1 */
+    double gpu_rate;    /* G > 0, unit of rate */
+    double uncertainty; /* relative sd of the curve: gains inside it move nothing */
+    double sample_bytes; /* storage bytes a sample that the cache does not serve; 0: no I/O */
+    double work;         /* samples left, for makespan; NAN unknown */
+};
+
+struct alloc_node {
+    unsigned pool; /* loader cores to divide here */
+};
+
+struct alloc_problem {
+    enum alloc_policy policy;
+    enum alloc_guarantee guarantee;
+    const struct alloc_member *members;
+    size_t nmembers;
+    const struct alloc_node *nodes;
+    size_t nnodes;
+    size_t njobs;
+    double io_bytes_per_s; /* shared by all members; NAN: no limit */
+    double min_gain;       /* hysteresis: a smaller relative gain in value moves nothing; 0 off */
+};
+
+struct alloc_result {
+    unsigned *cores;    /* a member; the caller's array of nmembers */
+    double value;       /* of the policy's objective; for MAX_MIN the lowest T/G */
+    double upper_bound; /* no feasible answer is better; equals value where exact */
+    double value_now;   /* of what is in force, NAN if that is not feasible */
+    unsigned moves;     /* cores that change hands: sum of max(0, cores - now) */
+    bool kept;          /* hysteresis kept what is in force */
+};
+
+/*
+ * Solve. result->cores is the caller's; all else is filled. Returns 0, or -1 with errno EINVAL
+ * (and a sentence in error) for inconsistent input, ENOMEM otherwise.
+ * Pools are never exceeded. A member's cores never fall below what its guarantee needs while its
+ * node's pool can hold all guarantees; where it cannot (own cores exceed the pool), floors shrink
+ * in proportion.
+ */
+int alloc_solve(const struct alloc_problem *problem, struct alloc_result *result, char *error,
+                size_t error_size);
+
+const char *alloc_policy_name(enum alloc_policy policy);
+int alloc_policy_parse(const char *name); /* -1: unknown */
+const char *alloc_guarantee_name(enum alloc_guarantee guarantee);
+int alloc_guarantee_parse(const char *name);
+
+#endif

@@ -1,0 +1,2 @@
+# etc/: example configuration and the systemd unit.
+EXTRA_DIST +=

@@ -1,0 +1,2 @@
+# man/: manual pages, linted by tests/unit/man.sh.
+dist_man_MANS +=

@@ -1,0 +1,1 @@
+int spank_stub; 

@@ -1,0 +1,6 @@
+# tests/: unit (cmocka, TAP), slurm (a private cluster, run by ./check), fuzz, bench.
+UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld
+UNIT_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+if HAVE_CMOCKA
+include tests/unit/local.mk
+endif
