@@ -42,15 +42,18 @@ int cpus_or(struct cpus *dst, const struct cpus *src);      /* dst |= src  */
 void cpus_and(struct cpus *dst, const struct cpus *src);    /* dst &= src  */
 void cpus_andnot(struct cpus *dst, const struct cpus *src); /* dst &= ~src */
 
-/* Iteration: the first member >= from, or -1. for (long c = cpus_next(s, 0); c >= 0; c = cpus_next(s, c + 1)) */
+/* Iteration: the first member >= from, or -1. for (long c = cpus_next(s, 0); c >= 0; c =
+ * cpus_next(s, c + 1)) */
 long cpus_next(const struct cpus *set, unsigned long from);
 
 /*
  * Read a list "0-3,8" ("" is the empty set; spaces and a final newline around it are accepted, as
- * the kernel prints one). Strides "0-8:2" are accepted as the kernel does. On bad input -1 with
- * errno EINVAL (or ERANGE) and set untouched.
+ * the kernel prints one). Strides "0-8:2" are accepted as taskset does. On bad input -1 with
+ * errno EINVAL (ERANGE: a number of CPUS_MAX or more, or a list that names more CPUs than that,
+ * repeats counted) and set untouched.
  */
 int cpus_parse(struct cpus *set, const char *list);
+int cpus_parse_bytes(struct cpus *set, const char *list, size_t length); /* needs no NUL */
 
 /*
  * Write the list form, at most size bytes with the final NUL. Returns the length needed without

@@ -21,6 +21,7 @@ enum log_level log_get_level(void);
 
 /* "error", "warning", "info", "debug" (any case) to a level, or -1. */
 int log_level_parse(const char *name);
+const char *log_level_name(enum log_level level);
 
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));

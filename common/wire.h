@@ -13,10 +13,8 @@
  * A field:
  *
  *     u16 tag       enum msg_tag; an unknown tag is skipped, so that fields can be added
- *     u16 kind      WIRE_U64 (8 bytes), WIRE_I64 (8), WIRE_F64 (8, IEEE 754), WIRE_STR (text without
- *                   NUL, any length), WIRE_BYTES
- *     u32 length    of the value
- *     value
+ *     u16 kind      WIRE_U64 (8 bytes), WIRE_I64 (8), WIRE_F64 (8, IEEE 754), WIRE_STR (text
+ * without NUL, any length), WIRE_BYTES u32 length    of the value value
  *
  * A tag may stand several times where msg.h calls it a list. Every reader names the largest frame
  * that it accepts before it reads one; a longer, truncated or contradictory frame is refused as
@@ -40,13 +38,13 @@ enum wire_kind { WIRE_U64 = 1, WIRE_I64 = 2, WIRE_F64 = 3, WIRE_STR = 4, WIRE_BY
 
 /*
  * A frame being written. Zero-initialise; wire_begin() starts a frame (dropping an earlier one,
- * keeping its memory). After an out-of-memory or over-limit failure every further call does nothing
- * and wire_end() returns -1, so callers check once.
+ * keeping its memory); limit bounds its whole length. After an out-of-memory or over-limit failure
+ * every further call does nothing and wire_end() returns -1 with errno, so callers check once.
  */
 struct wire_writer {
     uint8_t *data;
     size_t length, capacity, limit;
-    bool failed;
+    int error; /* errno value of the first failure, ENOMEM or EMSGSIZE; 0 none */
 };
 
 void wire_begin(struct wire_writer *w, uint8_t type, size_t limit);
@@ -55,6 +53,7 @@ void wire_put_i64(struct wire_writer *w, uint16_t tag, int64_t value);
 void wire_put_f64(struct wire_writer *w, uint16_t tag, double value);
 void wire_put_str(struct wire_writer *w, uint16_t tag, const char *text); /* NULL: no field */
 void wire_put_bytes(struct wire_writer *w, uint16_t tag, const void *bytes, size_t length);
+void wire_fail(struct wire_writer *w, int error); /* give the frame up */
 int wire_end(struct wire_writer *w); /* patches the length; 0: data[0..length) is the frame */
 void wire_writer_free(struct wire_writer *w);
 
@@ -84,8 +83,8 @@ struct wire_field {
 /* Walk all fields: *cursor starts at 0; false at the end. */
 bool wire_next(const struct wire_view *view, size_t *cursor, struct wire_field *field);
 
-/* The first field of that tag and kind; false if absent (or, for strings, if it has a NUL or control
- * character inside or does not fit into size with its NUL). */
+/* The first field of that tag and kind; false if absent (or, for strings, if it has a NUL or
+ * control character inside or does not fit into size with its NUL). */
 bool wire_get_u64(const struct wire_view *view, uint16_t tag, uint64_t *value);
 bool wire_get_i64(const struct wire_view *view, uint16_t tag, int64_t *value);
 bool wire_get_f64(const struct wire_view *view, uint16_t tag, double *value); /* finite only */
