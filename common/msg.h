@@ -65,6 +65,9 @@ enum msg_type {
 #define MSG_GPU_MAX    64 /* bytes of a GPU's name with its NUL */
 #define MSG_DIGEST_MAX 65 /* bytes of a topology's digest in hex with its NUL */
 
+/* Largest interval or lease, 1 hour; the smallest is 1. */
+#define MSG_INTERVAL_MAX_MS 3600000u
+
 /* Slurm's special step numbers (slurm.h; repeated here since common/ does not know Slurm). */
 #define MSG_STEP_BATCH       0xfffffffbu
 #define MSG_STEP_INTERACTIVE 0xfffffffau
@@ -85,9 +88,9 @@ struct msg_register {
     uint32_t het_job; /* 0: not part of a het job */
     uint32_t restart; /* Slurm's restart count */
     uint32_t uid;
-    uint32_t step_nodes, tasks;   /* nodes of the step; tasks of it on this node */
-    struct cpus own;              /* CPUs that Slurm gave the step here, OS numbers */
-    struct cpus held;             /* loader CPUs in force now; only if held_valid (re-registration) */
+    uint32_t step_nodes, tasks; /* nodes of the step; tasks of it on this node */
+    struct cpus own;            /* CPUs that Slurm gave the step here, OS numbers */
+    struct cpus held;           /* loader CPUs in force now; only if held_valid (re-registration) */
     bool held_valid, held_is_own; /* held_is_own: the tasks are on Slurm's own placement */
     uint64_t held_seq;
     char gpus[MSG_GPUS_MAX][MSG_GPU_MAX]; /* PCI ids, UUIDs or indexes as the step sees them */
@@ -114,11 +117,11 @@ struct msg_topology {
 };
 
 struct msg_assign {
-    uint64_t seq;        /* grows within a connection; the ACK names it */
-    bool own;            /* back to Slurm's own placement; cpus then lists the own loader CPUs */
-    struct cpus cpus;    /* for the loaders; empty: none to spare, they stay with the main cores */
-    uint32_t workers;    /* worth running now; 0: no opinion */
-    uint32_t lease_ms;   /* from receipt */
+    uint64_t seq;      /* grows within a connection; the ACK names it */
+    bool own;          /* back to Slurm's own placement; cpus then lists the own loader CPUs */
+    struct cpus cpus;  /* for the loaders; empty: none to spare, they stay with the main cores */
+    uint32_t workers;  /* worth running now; 0: no opinion */
+    uint32_t lease_ms; /* from receipt */
     char reason[MSG_TEXT_MAX];
     uint8_t state[MSG_STATE_MAX];
     size_t state_length;
@@ -158,7 +161,7 @@ struct msg_renew {
 
 struct msg_goodbye {
     uint64_t age_ms;
-    double loader_cpu_s; /* of the whole step */
+    double loader_cpu_s;            /* of the whole step */
     double samples, wait_s, busy_s; /* NAN unknown */
     uint32_t drift, failed;
 };
@@ -174,7 +177,7 @@ enum msg_refusal {
 };
 
 struct msg_refuse {
-    uint32_t code; /* enum msg_refusal */
+    uint32_t code;     /* enum msg_refusal */
     uint32_t retry_ms; /* 0: do not try again */
     char text[MSG_TEXT_MAX];
 };
@@ -206,7 +209,10 @@ void msg_register_free(struct msg_register *m);
 void msg_assign_free(struct msg_assign *m);
 void msg_client_change_free(struct msg_client_change *m);
 
-/* Writers: start a frame in w and fill it; 0, or -1 (ENOMEM, EMSGSIZE). */
+/*
+ * Writers: start a frame in w and fill it; 0, or -1 (ENOMEM, EMSGSIZE; EINVAL: the reader at the
+ * other end would refuse a field). Control characters in a reason or a refusal's text become '?'.
+ */
 int msg_challenge_write(struct wire_writer *w, const struct msg_challenge *m);
 int msg_credential_write(struct wire_writer *w, const char *credential);
 int msg_register_write(struct wire_writer *w, const struct msg_register *m);
@@ -225,8 +231,12 @@ int msg_client_progress_write(struct wire_writer *w, const struct msg_client_pro
 int msg_client_change_write(struct wire_writer *w, const struct msg_client_change *m);
 
 /*
- * Readers: view must be of the type. 0, or -1 (EBADMSG: a field is missing or out of bounds, m
- * then owns nothing; ENOMEM). Numbers that must be finite and not negative are checked here.
+ * Readers: view must be of the type. 0, or -1 (EBADMSG: a field is missing, out of bounds, of the
+ * wrong kind or there twice, m then owns nothing; ENOMEM). m is overwritten, not released, first.
+ * What is checked beyond sizes: numbers are finite and not negative, enums known, job and interval
+ * not 0, leases and intervals at most MSG_INTERVAL_MAX_MS, gpu_busy at most 1; a node's name
+ * consists of letters, digits and . _ - and does not start with a dot, a digest of 0-9a-f (so both
+ * may name files), and host, version, GPU and query texts of printable ASCII.
  */
 int msg_challenge_read(const struct wire_view *v, struct msg_challenge *m);
 int msg_credential_read(const struct wire_view *v, const char **credential, size_t *length);

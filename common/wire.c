@@ -257,6 +257,28 @@ bool wire_field_u64(const struct wire_field *field, uint64_t *value)
     return true;
 }
 
+bool wire_field_i64(const struct wire_field *field, int64_t *value)
+{
+    if (field->kind != WIRE_I64)
+        return false;
+    uint64_t bits = load_u64(field->value);
+    memcpy(value, &bits, sizeof(*value));
+    return true;
+}
+
+bool wire_field_f64(const struct wire_field *field, double *value)
+{
+    if (field->kind != WIRE_F64)
+        return false;
+    uint64_t bits = load_u64(field->value);
+    double v;
+    memcpy(&v, &bits, sizeof(v));
+    if (!isfinite(v))
+        return false;
+    *value = v;
+    return true;
+}
+
 static bool is_control(uint8_t c)
 {
     return c < 0x20 || c == 0x7f;
@@ -283,25 +305,13 @@ bool wire_get_u64(const struct wire_view *view, uint16_t tag, uint64_t *value)
 bool wire_get_i64(const struct wire_view *view, uint16_t tag, int64_t *value)
 {
     struct wire_field field;
-    if (!find(view, tag, WIRE_I64, &field))
-        return false;
-    uint64_t bits = load_u64(field.value);
-    memcpy(value, &bits, sizeof(*value));
-    return true;
+    return find(view, tag, WIRE_I64, &field) && wire_field_i64(&field, value);
 }
 
 bool wire_get_f64(const struct wire_view *view, uint16_t tag, double *value)
 {
     struct wire_field field;
-    if (!find(view, tag, WIRE_F64, &field))
-        return false;
-    uint64_t bits = load_u64(field.value);
-    double v;
-    memcpy(&v, &bits, sizeof(v));
-    if (!isfinite(v))
-        return false;
-    *value = v;
-    return true;
+    return find(view, tag, WIRE_F64, &field) && wire_field_f64(&field, value);
 }
 
 bool wire_get_str(const struct wire_view *view, uint16_t tag, char *buf, size_t size)

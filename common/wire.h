@@ -93,6 +93,8 @@ bool wire_get_bytes(const struct wire_view *view, uint16_t tag, const void **byt
 
 /* The same for a field from wire_next(). */
 bool wire_field_u64(const struct wire_field *field, uint64_t *value);
+bool wire_field_i64(const struct wire_field *field, int64_t *value);
+bool wire_field_f64(const struct wire_field *field, double *value);
 bool wire_field_str(const struct wire_field *field, char *buf, size_t size);
 
 #endif
