@@ -1,0 +1,53 @@
+/*
+ * One question to the controller and its answer: connects over the Unix socket or TCP (there with a
+ * munge credential), all under one deadline. What comes back is not trusted: the frame is bounded
+ * here, the JSON in it in doc.h.
+ */
+#ifndef ADLOADER_CLIENT_H
+#define ADLOADER_CLIENT_H
+
+#include <stddef.h>
+
+struct cli;
+
+#define CLIENT_TIMEOUT_MS     5000u /* for the whole exchange, once the host name is resolved */
+#define CLIENT_ENV_CONTROLLER "ADLOADER_CONTROLLER"
+
+/* Where the controller is. */
+struct client_address {
+    char path[108];         /* of the Unix socket, "" : TCP */
+    char host[256];         /* TCP: name or number, without brackets */
+    char port[8];           /* TCP */
+    char munge_socket[256]; /* TCP: "" libmunge's default */
+    char shown[300];        /* for messages */
+};
+
+/*
+ * Read "unix:/path", "/path", "host:port", "host" or "[v6]:port". Returns 0, or -1 with a sentence
+ * in error.
+ */
+int client_address_parse(const char *text, struct client_address *address, char *error,
+                         size_t error_size);
+
+/*
+ * The address by --controller, else the environment, else the configuration's Unix socket. Returns
+ * 0 or, after a complaint, -1 with the exit status in *status.
+ */
+int client_address(const struct cli *cli, struct client_address *address, int *status);
+
+enum client_result {
+    CLIENT_OK,
+    CLIENT_FAILED,  /* not reachable, too slow, or talks nonsense */
+    CLIENT_REFUSED, /* it answered, and said no */
+    CLIENT_UNKNOWN  /* it answered that it does not know what was asked for */
+};
+
+/*
+ * Ask: what ("status", ...), job ("", "12", "12.0") and node ("" all). On CLIENT_OK *text is the
+ * answer (NUL-terminated too, free it); else error says what failed, where, and what to do.
+ */
+enum client_result client_query(const struct client_address *address, const char *what,
+                                const char *job, const char *node, char **text, size_t *length,
+                                char *error, size_t error_size);
+
+#endif
