@@ -1,12 +1,14 @@
 /*
- * adloader.conf: Key=Value lines in the style of slurm.conf, keys in any case, '#' comments, read
- * with inih. One table in conf.c names every key with its type, bounds, default and meaning; the
- * manual page and --show-config follow it. Unknown keys and values out of bounds are refused with
- * file, line and what is allowed; nothing is half applied.
+ * adloader.conf: Key=Value lines in the style of slurm.conf, keys in any case, '#' comments (at the
+ * start of a line or after a space), read with inih. One table (conf_keys()) names every key with
+ * its type, bounds, default and meaning; the manual page and --show-config follow it. Unknown keys,
+ * keys that come twice and values out of bounds are refused with file, line and what is allowed;
+ * nothing is half applied.
  *
  *     NodeName=n[1-4] PoolCores=0-1 ReservedCores=7 MainCoresPerTask=2
  *
- * overrides for some nodes; all pairs stand on that one line.
+ * overrides for some nodes; all pairs stand on that one line. Times are numbers of seconds as in
+ * slurm.conf, or have a unit: "5", "0.25", "5s", "250ms".
  */
 #ifndef ADLOADER_CONF_H
 #define ADLOADER_CONF_H
@@ -19,9 +21,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CONF_DEFAULT_FILE   "/etc/adloader/adloader.conf" /* see --sysconfdir */
-#define CONF_DEFAULT_RUNDIR "/run/adloader"
-#define CONF_DEFAULT_PORT   6830
+#define CONF_DEFAULT_FILE   ADL_SYSCONFDIR "/adloader/adloader.conf" /* see --sysconfdir */
+#define CONF_DEFAULT_RUNDIR ADL_RUNDIR                               /* see --with-rundir */
+#define CONF_FILE_MAX       (1024u * 1024u)                          /* bytes of a file */
+#define CONF_NODES_MAX      65536u /* names of a host list, and nodes of a file */
 
 enum conf_policy {
     CONF_POLICY_GPU_BUSY,
@@ -35,10 +38,10 @@ enum conf_guarantee { CONF_GUARANTEE_OWN, CONF_GUARANTEE_EVEN, CONF_GUARANTEE_NO
 enum conf_log_target { CONF_LOG_STDERR, CONF_LOG_SYSLOG };
 
 struct conf_node {
-    char *name;                /* one node's name, host lists already expanded */
-    struct cpus pool;          /* PoolCores: extra cores for everybody's loaders */
-    struct cpus reserved;      /* ReservedCores: never given to loaders */
-    int main_cores_per_task;   /* -1: as the global value */
+    char *name;              /* one node's name, host lists already expanded */
+    struct cpus pool;        /* PoolCores: extra cores for everybody's loaders */
+    struct cpus reserved;    /* ReservedCores: never given to loaders */
+    int main_cores_per_task; /* -1: as the global value */
 };
 
 struct conf {
@@ -73,7 +76,8 @@ struct conf {
 
 /*
  * Read file (NULL: CONF_DEFAULT_FILE, and its absence means defaults). Returns a new configuration
- * that the caller frees, or NULL with all complaints, a line each, in error.
+ * that the caller frees, or NULL with all complaints, a line each ("file:line: ..."), in error;
+ * those that do not fit are counted in a last line. nodes is sorted by name.
  */
 struct conf *conf_read(const char *file, char *error, size_t error_size);
 void conf_free(struct conf *conf);
@@ -90,9 +94,41 @@ int conf_policy_parse(const char *name); /* -1 unknown */
 const char *conf_guarantee_name(enum conf_guarantee guarantee);
 int conf_guarantee_parse(const char *name);
 
+/* What the file may say: on lines of their own (conf_keys), on a NodeName line (conf_node_keys). */
+enum conf_kind {
+    CONF_KIND_SOCKET,  /* absolute path that fits into a Unix socket's address */
+    CONF_KIND_PATH,    /* absolute path */
+    CONF_KIND_ADDRESS, /* host name or IP address, "none" */
+    CONF_KIND_USER,
+    CONF_KIND_COUNT,    /* whole number, min to max */
+    CONF_KIND_TIME,     /* min to max in milliseconds */
+    CONF_KIND_FRACTION, /* 0 to 1 */
+    CONF_KIND_POLICY,
+    CONF_KIND_GUARANTEE,
+    CONF_KIND_LOG_TARGET,
+    CONF_KIND_LOG_LEVEL,
+    CONF_KIND_CPUS, /* CPU list */
+};
+
+struct conf_key {
+    const char *name;
+    enum conf_kind kind;
+    unsigned min, max;  /* of counts and times; of paths, addresses and users min 0: may be empty */
+    const char *preset; /* default as the file would say it; NULL: that of all nodes */
+    const char *meaning; /* one line */
+    size_t offset;       /* of the value in struct conf or struct conf_node */
+};
+
+const struct conf_key *conf_keys(size_t *count);
+const struct conf_key *conf_node_keys(size_t *count);
+
+/* What the key's value may be, in words: "a whole number from 1 to 65535". Length as snprintf. */
+int conf_key_allowed(const struct conf_key *key, char *buf, size_t size);
+
 /*
  * Expand a Slurm host list "n[1-3,7],gpu01" to names. Returns a NULL-terminated array (free with
- * conf_hostlist_free) or NULL (EINVAL, ENOMEM, ERANGE past 65536 names).
+ * conf_hostlist_free) or NULL (EINVAL, ENOMEM, ERANGE past CONF_NODES_MAX names). Several brackets
+ * in a name, "r[1-2]n[01-16]", multiply.
  */
 char **conf_hostlist(const char *text, size_t *count);
 void conf_hostlist_free(char **names);

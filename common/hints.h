@@ -9,23 +9,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define HINTS_NAME_MAX 64  /* bytes of a model or profile name with its NUL */
-#define HINTS_TEXT_MAX 512 /* bytes of a whole option value with its NUL */
+#define HINTS_NAME_MAX    64  /* bytes of a model or profile name with its NUL */
+#define HINTS_TEXT_MAX    512 /* bytes of a whole option value with its NUL */
 #define HINTS_WORKERS_MAX 4096u
 
 enum hints_data { HINTS_DATA_UNKNOWN, HINTS_DATA_JPEG, HINTS_DATA_RAW, HINTS_DATA_PACKED };
 
 struct hints {
-    bool on;                       /* take part */
-    bool report;                   /* one line to the user at the end of the step */
-    unsigned workers_min;          /* 0: not said */
-    unsigned workers_max;          /* 0: not said */
-    unsigned batch;                /* samples a step and GPU; 0: not said */
-    double flops;                  /* forward FLOPs a sample (2 x MACs); 0: not said */
-    double params;                 /* parameters of the model; 0: not said */
+    bool on;              /* take part */
+    bool report;          /* one line to the user at the end of the step */
+    unsigned workers_min; /* 0: not said */
+    unsigned workers_max; /* 0: not said */
+    unsigned batch;       /* samples a step and GPU; 0: not said */
+    double flops;         /* forward FLOPs a sample (2 x MACs); 0: not said */
+    double params;        /* parameters of the model; 0: not said */
     enum hints_data data;
-    char model[HINTS_NAME_MAX];    /* "" : not said */
-    char profile[HINTS_NAME_MAX];  /* "" : not said */
+    char model[HINTS_NAME_MAX];   /* "" : not said */
+    char profile[HINTS_NAME_MAX]; /* "" : not said */
 };
 
 /*

@@ -9,6 +9,9 @@ libadl_common_la_SOURCES = \
 	common/msg.c common/msg.h \
 	common/wire.c common/wire.h
 libadl_common_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
-libadl_conf_la_SOURCES = common/conf.c common/conf.h
+libadl_conf_la_SOURCES = \
+	common/conf.c common/conf.h \
+	common/conf_keys.c common/conf_keys.h \
+	common/hostlist.c
 libadl_conf_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS)
 libadl_conf_la_LIBADD = $(INIH_LIBS)

@@ -125,19 +125,6 @@ static bool is_printable(const char *text)
     return true;
 }
 
-static bool is_name(const char *text)
-{
-    if (!*text || *text == '.')
-        return false;
-    for (; *text; text++) {
-        char c = *text;
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!letter && c != '.' && c != '_' && c != '-')
-            return false;
-    }
-    return true;
-}
-
 static bool is_digest(const char *text)
 {
     return strspn(text, "0123456789abcdef") == strlen(text);
@@ -170,7 +157,7 @@ static bool valid_register(const struct msg_register *m)
     for (unsigned i = 0; i < m->ngpus; i++)
         if (!m->gpus[i][0] || !is_printable(m->gpus[i]))
             return false;
-    return is_printable(m->agent) && is_name(m->node) && is_printable(m->host) && m->job &&
+    return is_printable(m->agent) && msg_is_node_name(m->node) && is_printable(m->host) && m->job &&
            is_digest(m->topology_digest);
 }
 
@@ -898,6 +885,20 @@ void msg_assign_free(struct msg_assign *m)
 void msg_client_change_free(struct msg_client_change *m)
 {
     cpus_free(&m->cpus);
+}
+
+bool msg_is_node_name(const char *text)
+{
+    if (*text == '.')
+        return false;
+    size_t length = 0;
+    for (; text[length]; length++) {
+        char c = text[length];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && c != '.' && c != '_' && c != '-')
+            return false;
+    }
+    return length > 0 && length < MSG_NAME_MAX;
 }
 
 int msg_step_name(uint32_t job, uint32_t step, char *buf, size_t size)

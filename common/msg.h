@@ -255,6 +255,9 @@ int msg_client_loader_read(const struct wire_view *v, struct msg_client_loader *
 int msg_client_progress_read(const struct wire_view *v, struct msg_client_progress *m);
 int msg_client_change_read(const struct wire_view *v, struct msg_client_change *m);
 
+/* The rule for node names on the wire, which the configuration file follows too. */
+bool msg_is_node_name(const char *text);
+
 /* "12.0", "12.batch", "12.interactive", "12.extern": how people write a step. */
 int msg_step_name(uint32_t job, uint32_t step, char *buf, size_t size);
 
