@@ -1,0 +1,152 @@
+# shellcheck shell=bash
+# What the tests on a private cluster share: begin and end, and looking at steps from outside, by
+# /proc and Slurm's own commands only. What adloader says about itself is asked for separately.
+#
+# Environment: ADL_BUILDDIR (adloader built or installed there), ADL_TEST_DIR (the cluster's folder).
+
+testlib_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=cluster.sh
+. "$testlib_here/cluster.sh"
+# shellcheck source-path=SCRIPTDIR source=tap.sh
+. "$testlib_here/tap.sh"
+
+: "${ADL_BUILDDIR:?say where adloader is built or installed}"
+test_dir=${ADL_TEST_DIR:-/tmp/adl-test-$$}
+work=$test_dir/work # files of the test itself
+
+test_clean_up() {
+    trap - EXIT
+    cluster_use "$test_dir"
+    cluster_stop
+}
+
+# Start a cluster with adloader; arguments as of `cluster start`.
+test_begin() {
+    trap 'test_clean_up; exit 143' TERM INT HUP
+    trap test_clean_up EXIT
+    "$testlib_here/cluster" start "$test_dir" --build "$ADL_BUILDDIR" "$@" || {
+        tap_fail "the cluster starts"
+        echo "1..$tap_count"
+        exit 1
+    }
+    cluster_use "$test_dir"
+    # shellcheck disable=SC1091
+    . "$test_dir/env"
+    mkdir -p "$work"
+    cd "$work" || exit 1
+}
+
+test_end() {
+    test_clean_up
+    tap_done
+    exit
+}
+
+daemon() { cluster_daemon "$@"; }
+
+# A program of the build: the installed one, or libtool's.
+program() {
+    local path
+    for path in "$ADL_BUILDDIR/bin/$1" "$ADL_BUILDDIR/$1"; do
+        [[ -x $path ]] && printf '%s\n' "$path" && return
+    done
+    echo "no program $1 below $ADL_BUILDDIR" >&2
+    return 1
+}
+
+adloader() { timeout 10 "$(program adloader)" "$@"; }
+
+# Run a command with a limit; its output is in $timed_output, exit status in $timed_status, and the
+# milliseconds it took in $timed_ms.
+timed() {
+    local limit=$1 begin end
+    shift
+    begin=$(date +%s%N)
+    timed_status=0
+    timed_output=$(timeout --kill-after=5 "$limit" "$@" 2>&1) || timed_status=$?
+    end=$(date +%s%N)
+    # shellcheck disable=SC2034
+    timed_ms=$(((end - begin) / 1000000))
+}
+
+# ---- Slurm from outside ----
+
+next_job_id() { scontrol show config | awk '$1 == "NEXT_JOB_ID" { print $3 }'; }
+
+node_state() { sinfo -h -n "$1" -o %T; }
+
+no_node_drained() { ! sinfo -h -o %T | grep -qiE 'drain|down|fail'; }
+
+job_state() { squeue -h -a -j "$1" -t all -o %T 2>/dev/null; }
+
+job_is() { [[ $(job_state "$1") == "$2" ]]; }
+
+job_gone() {
+    case $(job_state "$1") in
+        '' | COMPLETED | CANCELLED | FAILED | TIMEOUT) return 0 ;;
+        *) return 1 ;;
+    esac
+}
+
+step_runs() { squeue -h -s -o %i 2>/dev/null | grep -qx "$1"; }
+
+# Slurm's daemon of step J.S: pids (one a node).
+step_daemon() {
+    local pid
+    for pid in $(cluster_step_daemons); do
+        if [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == "slurmstepd: [$1]"* ]]; then
+            printf '%s\n' "$pid"
+        fi
+    done
+}
+
+thread_count() { find "/proc/$1/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l; }
+
+# Pids of the tasks of step J.S and of their children.
+step_pids() {
+    local pid step=${1#*.}
+    for pid in $(proc_with_environment "SLURM_CONF=$test_dir/slurm.conf"); do
+        grep -zqx "SLURM_JOB_ID=${1%.*}" "/proc/$pid/environ" 2>/dev/null || continue
+        if [[ $step == batch ]]; then
+            ! grep -zq '^SLURM_STEP_ID=' "/proc/$pid/environ" 2>/dev/null || continue
+        else
+            grep -zqx "SLURM_STEP_ID=$step" "/proc/$pid/environ" 2>/dev/null || continue
+        fi
+        printf '%s\n' "$pid"
+    done
+}
+
+# "TID NAME MASK" of every thread of step J.S.
+step_threads() {
+    local pid status
+    for pid in $(step_pids "$1"); do
+        for status in "/proc/$pid"/task/*/status; do
+            awk '$1 == "Name:" { name = $2 } $1 == "Pid:" { pid = $2 } $1 == "Cpus_allowed_list:" { print pid, name, $2 }' \
+                "$status" 2>/dev/null
+        done
+    done
+}
+
+# The same of the loader threads alone, which the training program names so.
+loader_threads() { step_threads "$1" | awk '$2 ~ /^adl-load|^loader|^pt_data_worker/'; }
+
+# Different masks of the loader threads of J.S, sorted: one line if they agree.
+loader_masks() { loader_threads "$1" | awk '{ print $3 }' | sort -u | tr '\n' ' ' | sed 's/ $//'; }
+
+loaders_on() { [[ $(loader_masks "$1") == "$2" ]]; }
+
+has_loaders() { (($(loader_threads "$1" | wc -l) >= ${2:-1})); }
+
+# ---- what the controller says ----
+
+agents() { adloader status --json 2>/dev/null | jq -r '.controller.agents'; }
+
+members() { adloader status --json 2>/dev/null | jq -r '.members[].id' | sort; }
+
+member() { adloader status --json 2>/dev/null | jq -r --arg id "$1" '.members[] | select(.id == $id) | '"$2"; }
+
+has_member() { members | grep -qx "$1"; }
+
+no_members() { [[ $(agents) == 0 ]]; }
+
+controller_log() { cat "$test_dir/log/adloaderctld.out"; }
