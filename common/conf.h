@@ -23,8 +23,9 @@
 
 #define CONF_DEFAULT_FILE   ADL_SYSCONFDIR "/adloader/adloader.conf" /* see --sysconfdir */
 #define CONF_DEFAULT_RUNDIR ADL_RUNDIR                               /* see --with-rundir */
-#define CONF_FILE_MAX       (1024u * 1024u)                          /* bytes of a file */
-#define CONF_NODES_MAX      65536u /* names of a host list, and nodes of a file */
+#define CONF_DEFAULT_PORT   6830
+#define CONF_FILE_MAX       (1024u * 1024u) /* bytes of a file */
+#define CONF_NODES_MAX      65536u          /* names of a host list, and nodes of a file */
 
 enum conf_policy {
     CONF_POLICY_GPU_BUSY,

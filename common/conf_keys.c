@@ -15,6 +15,9 @@
 #define USER_LENGTH_MAX    255u
 #define HOUR_MS            3600000u
 
+#define TEXT_OF_TOKEN(token) #token
+#define TEXT_OF(macro)       TEXT_OF_TOKEN(macro)
+
 #define IN_CONF(member) offsetof(struct conf, member)
 #define IN_NODE(member) offsetof(struct conf_node, member)
 
@@ -24,8 +27,8 @@ static const struct conf_key keys[] = {
     {"ListenAddress", CONF_KIND_ADDRESS, 0, 0, "none",
      "address on which agents of other hosts reach it; empty: all addresses, none: no TCP",
      IN_CONF(listen_address)},
-    {"ControllerPort", CONF_KIND_COUNT, 1, 65535, "6830", "TCP port of the controller",
-     IN_CONF(port)},
+    {"ControllerPort", CONF_KIND_COUNT, 1, 65535, TEXT_OF(CONF_DEFAULT_PORT),
+     "TCP port of the controller", IN_CONF(port)},
     {"MungeSocket", CONF_KIND_SOCKET, 0, 0, "", "socket of munged; empty: munge's default",
      IN_CONF(munge_socket)},
     {"PidFile", CONF_KIND_PATH, 0, 0, "", "file that gets the process id; empty: none",
