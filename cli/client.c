@@ -21,9 +21,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define STRINGIFY_(x) #x
-#define STRINGIFY(x)  STRINGIFY_(x)
-
 /* ---- addresses ---------------------------------------------------------------------------- */
 
 static int parse_unix(const char *path, struct client_address *address, char *error, size_t size)
@@ -43,10 +40,20 @@ static int parse_unix(const char *path, struct client_address *address, char *er
     return 0;
 }
 
+/* port 0: not known yet */
+static void set_port(struct client_address *address, unsigned port)
+{
+    address->port[0] = '\0';
+    if (port != 0)
+        snprintf(address->port, sizeof(address->port), "%u", port);
+    snprintf(address->shown, sizeof(address->shown),
+             strchr(address->host, ':') ? "[%s]:%s" : "%s:%s", address->host, address->port);
+}
+
 /* Split "host:port", "host", "[v6]", "[v6]:port"; false if it is none of them. */
 static bool split_host(const char *text, struct client_address *address)
 {
-    const char *host = text, *port = STRINGIFY(CONF_DEFAULT_PORT);
+    const char *host = text, *port = NULL;
     size_t length;
 
     if (text[0] == '[') {
@@ -65,13 +72,15 @@ static bool split_host(const char *text, struct client_address *address)
         if (colon != NULL)
             port = colon + 1;
     }
-    double number;
-    if (length == 0 || length >= sizeof(address->host) ||
-        strspn(port, "0123456789") != strlen(port) || !cli_number(port, 1, 65535, &number))
+    double number = 0;
+    if (length == 0 || length >= sizeof(address->host))
+        return false;
+    if (port != NULL &&
+        (strspn(port, "0123456789") != strlen(port) || !cli_number(port, 1, 65535, &number)))
         return false;
     memcpy(address->host, host, length);
     address->host[length] = '\0';
-    snprintf(address->port, sizeof(address->port), "%u", (unsigned)number);
+    set_port(address, (unsigned)number);
     return true;
 }
 
@@ -83,16 +92,13 @@ int client_address_parse(const char *text, struct client_address *address, char 
         return parse_unix(text + 5, address, error, error_size);
     if (text[0] == '/')
         return parse_unix(text, address, error, error_size);
-    if (!split_host(text, address)) {
-        snprintf(error, error_size,
-                 "controller address '%s': give unix:/path, host:port or [IPv6 address]:port "
-                 "(port 1 to 65535, %d if left out)",
-                 text, CONF_DEFAULT_PORT);
-        return -1;
-    }
-    snprintf(address->shown, sizeof(address->shown),
-             strchr(address->host, ':') ? "[%s]:%s" : "%s:%s", address->host, address->port);
-    return 0;
+    if (split_host(text, address))
+        return 0;
+    snprintf(error, error_size,
+             "controller address '%s': give unix:/path, host:port or [IPv6 address]:port "
+             "(port 1 to 65535; without one the configuration's)",
+             text);
+    return -1;
 }
 
 int client_address(const struct cli *cli, struct client_address *address, int *status)
@@ -121,7 +127,10 @@ int client_address(const struct cli *cli, struct client_address *address, int *s
     if (text == NULL) {
         *address = (struct client_address){0};
         result = parse_unix(conf->socket, address, error, sizeof(error));
-    } else if (conf->munge_socket != NULL) {
+    } else if (address->port[0] == '\0') {
+        set_port(address, conf->port);
+    }
+    if (text != NULL && conf->munge_socket != NULL) {
         int n = snprintf(address->munge_socket, sizeof(address->munge_socket), "%s",
                          conf->munge_socket);
         if (n < 0 || (size_t)n >= sizeof(address->munge_socket)) {

@@ -17,7 +17,7 @@ struct cli;
 struct client_address {
     char path[108];         /* of the Unix socket, "" : TCP */
     char host[256];         /* TCP: name or number, without brackets */
-    char port[8];           /* TCP */
+    char port[12];          /* TCP; "" until the configuration is asked */
     char munge_socket[256]; /* TCP: "" libmunge's default */
     char shown[300];        /* for messages */
 };
