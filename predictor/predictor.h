@@ -48,14 +48,14 @@ enum pred_limit {
 
 /* T(c) for c = 0..ncores. Owns its arrays: pred_curve_free(). */
 struct pred_curve {
-    unsigned ncores;      /* arrays have ncores + 1 entries */
-    double *rate;         /* samples/s (or relative), never negative, NAN or above gpu_rate */
-    double *low, *high;   /* band of about one standard deviation around rate */
-    uint8_t *limit;       /* enum pred_limit */
-    double gpu_rate;      /* G, same unit; > 0 */
-    double demand;        /* cores at which the loader no longer holds the GPU back; may be > ncores */
-    double demand_rel_sd; /* its relative uncertainty */
-    bool relative;        /* unit is core-seconds of loader work per second, not samples/s */
+    unsigned ncores;    /* arrays have ncores + 1 entries */
+    double *rate;       /* samples/s (or relative), never negative, NAN or above gpu_rate */
+    double *low, *high; /* band of about one standard deviation around rate */
+    uint8_t *limit;     /* enum pred_limit */
+    double gpu_rate;    /* G, same unit; > 0 */
+    double demand; /* cores at which the loader no longer holds the GPU back; may be > ncores */
+    double demand_rel_sd;    /* its relative uncertainty */
+    bool relative;           /* unit is core-seconds of loader work per second, not samples/s */
     enum pred_source source; /* of the weakest part that matters */
 };
 
@@ -79,9 +79,9 @@ struct pred_job {
     double sample_bytes;   /* read from storage a sample */
     unsigned batch;        /* samples a GPU and step; 0 unknown */
     /* its GPUs */
-    unsigned gpus;         /* of this member; 0 unknown */
-    unsigned gpus_total;   /* of the job */
-    unsigned nodes;        /* of the job */
+    unsigned gpus;          /* of this member; 0 unknown */
+    unsigned gpus_total;    /* of the job */
+    unsigned nodes;         /* of the job */
     double gpu_flops_per_s; /* efficiency x peak, a GPU */
     double step_overhead_s; /* a: constant part of a step */
     double overlap;         /* g, 1 (none) .. 10 (almost full); NAN: default */
@@ -89,11 +89,15 @@ struct pred_job {
     /* its loader on this node's cores */
     struct pred_value core_rate; /* k: samples/s of one core */
     struct pred_value beta;      /* contention, 0 = linear */
-    struct pred_value gpu_rate;  /* G if known directly (declared or profile); else from the above */
-    double io_bytes_per_s;       /* this member's share of the storage bandwidth; NAN no limit known */
-    double cache_hit;            /* 0..1 */
+    struct pred_value gpu_rate; /* G if known directly (declared or profile); else from the above */
+    double io_bytes_per_s; /* this member's share of the storage bandwidth; NAN no limit known */
+    double cache_hit;      /* 0..1 */
     unsigned workers_min, workers_max; /* declared; 0 not said */
+    double memory_bytes_per_s;  /* the node's memory bandwidth for loaders; NAN no limit known */
+    double sample_memory_bytes; /* that a sample moves through memory on its way; NAN unknown */
 };
+
+#define PRED_OVERLAP 2.0 /* g where nothing is known: between none and full */
 
 /* Everything unknown. */
 void pred_job_init(struct pred_job *job);
@@ -122,23 +126,47 @@ struct pred_observation { /* one report of one member */
     double read_bytes;    /* NAN unknown */
 };
 
-/* Constant size, copyable; all that is learned of one member. */
+/* A noisy quantity followed over time: its mean and variance, and the two sums that notice a
+ * lasting shift (track.h). Floats, since a member's learner has to stay small. */
+struct pred_track {
+    float mean, variance, seconds; /* seconds: how much of the past the mean knows */
+    float up, up_sum, up_seconds, down, down_sum, down_seconds;
+};
+
+struct pred_point { /* a rate measured with some number of cores */
+    float cores, rate, seconds;
+};
+#define PRED_LEARNER_POINTS 8
+
+/* Constant size, copyable; all that is learned of one member. Cores and rates relative to the work
+ * of one loader core unless samples are named. */
 struct pred_learner {
-    uint32_t reports;          /* used so far */
-    uint32_t idle_reports;     /* in a row without any loader task */
-    double use;                /* cores that the loaders use (smoothed) */
-    double use_at_cores;       /* cores that they had when that was measured */
-    double saturation;         /* 0..1: share of recent time in which they used all they had */
-    double busy;               /* GPU-busy share (smoothed); NAN unknown */
-    double core_rate;          /* samples per core-second; NAN unknown */
-    double rate;               /* samples/s (smoothed); NAN unknown */
-    double gpu_rate;           /* G as measured (samples / busy second); NAN unknown */
-    double beta;               /* NAN unknown */
-    double sample_bytes;       /* NAN unknown */
-    double workers;            /* smoothed */
-    double variance;           /* of relative deviations between predicted and observed use */
-    double error;              /* running mean |predicted - observed| / observed of the rate */
-    double spare[12];          /* room for what the fit learns to keep, part of the saved form */
+    uint32_t reports;        /* used so far */
+    uint32_t idle_reports;   /* in a row without any loader task */
+    uint32_t last_cores;     /* cores of the last report; UINT32_MAX none yet */
+    uint32_t capped_reports; /* in a row with more cores than workers, all of them busy */
+    double use;              /* cores that the loaders use (smoothed); NAN unknown */
+    double use_at_cores;     /* cores that they had when that was measured; NAN unknown */
+    double saturation;       /* 0..1: use as a share of what they could use; NAN unknown */
+    double busy;             /* GPU-busy share (smoothed); NAN unknown */
+    double core_rate;        /* samples per core-second of one core alone; NAN unknown */
+    double rate;             /* samples/s (smoothed); NAN unknown */
+    double gpu_rate;         /* G as measured, samples/s; NAN unknown */
+    double beta;             /* NAN unknown */
+    double sample_bytes;     /* read from storage a sample; NAN unknown */
+    double workers;          /* most that were seen lately; 0 none */
+    double variance;         /* of relative deviations between predicted and observed rate */
+    double error;            /* running mean |predicted - observed| / observed of the rate */
+    double demand;           /* cores; NAN unknown */
+    double demand_rel_sd;
+    double peak;      /* highest demand of the last minutes, forgotten slowly; 0 none */
+    double free_busy; /* GPU-busy share when data is not late; NAN unknown */
+    bool exploring;   /* demand is a guess: all that is known is that it is above use */
+    bool held_back;   /* by something else than cores: storage, the main thread */
+    struct pred_track use_track, rate_track, busy_track, cost_track;
+    float cost_before, beyond_before; /* CPU seconds a sample before the last move; 0 not wanted */
+    float beta_sd;
+    struct pred_point points[PRED_LEARNER_POINTS];
 };
 
 void pred_learner_init(struct pred_learner *learner);

@@ -9,3 +9,11 @@ conf_table_LDADD = libadl_conf.la libadl_common.la
 TESTS += tests/unit/cli.sh
 EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh \
 	tests/unit/data/cli/status.json tests/unit/data/cli/explain.json
+
+# predictor
+check_PROGRAMS += tests/unit/test_predictor_learner
+TESTS += tests/unit/test_predictor_learner
+tests_unit_test_predictor_learner_SOURCES = tests/unit/test_predictor_learner.c tests/unit/predictor_sim.h
+tests_unit_test_predictor_learner_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_predictor_learner_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_predictor_learner_LDADD = libadl_predictor.la $(CMOCKA_LIBS)
