@@ -1,4 +1,6 @@
 /* One question to the controller and its answer: see client.h. */
+#include "config.h"
+
 #include "client.h"
 
 #include "cli.h"

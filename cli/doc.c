@@ -1,4 +1,6 @@
 /* Reading JSON that is not trusted: see doc.h. */
+#include "config.h"
+
 #include "doc.h"
 
 #include <json-c/json.h>

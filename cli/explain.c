@@ -2,6 +2,8 @@
  * adloader explain: one job or step in words. Which cores are its own and which it has, who lent
  * them, the predicted curve around the present point, why it is this number, and how it came to it.
  */
+#include "config.h"
+
 #include "cli.h"
 #include "cpus.h"
 #include "status.h"

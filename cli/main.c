@@ -2,9 +2,10 @@
  * The adloader tool: reads the command line, finds the subcommand in one table and runs it. What a
  * subcommand sees is in cli.h, which also says how to add one.
  */
+#include "config.h"
+
 #include "cli.h"
 #include "conf.h"
-#include "config.h"
 #include "suggest.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* adloader status: nodes and members as the controller sees them, now. */
+#include "config.h"
+
 #include "status.h"
 
 #include "cli.h"

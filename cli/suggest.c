@@ -1,4 +1,6 @@
 /* Finding the names nearest to a mistyped one: see suggest.h. */
+#include "config.h"
+
 #include "suggest.h"
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
 /* Tables for people: see table.h. */
+#include "config.h"
+
 #include "table.h"
 
 #include <math.h>

@@ -3,6 +3,8 @@
  * with plain ANSI sequences and gives the terminal back as it was, however it ends. Where standard
  * output is no terminal it prints once, like status.
  */
+#include "config.h"
+
 #include "cli.h"
 #include "status.h"
 #include "table.h"

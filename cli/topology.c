@@ -2,6 +2,8 @@
  * adloader topology: this machine as placement sees it, and its export for the agents, which never
  * load a topology themselves. Run once a node at boot, by hand or by tmpfiles and a unit.
  */
+#include "config.h"
+
 #include "cli.h"
 #include "cpus.h"
 #include "table.h"

@@ -1,4 +1,6 @@
 /* What the controller's words mean: see words.h. adloader(7) lists the same verdicts. */
+#include "config.h"
+
 #include "words.h"
 
 #include <stddef.h>

@@ -13,6 +13,8 @@
  * ADDRESS is unix:/path or tcp (any free port of 127.0.0.1). "ready PORT" is printed once it
  * listens, and "query WHAT JOB NODE" for each question.
  */
+#include "config.h"
+
 #include "msg.h"
 #include "wire.h"
 
