@@ -1,0 +1,78 @@
+/*
+ * Between the allocator's own files: one connected part of the problem ("component": jobs and
+ * nodes that share no node with the rest), translated into jobs with levels.
+ *
+ * A job trains at the pace of its slowest member, so all that matters of a division of cores is
+ * the job's share of its full speed, s = min over its members of T(c)/G. A level is one reachable
+ * s with the fewest cores a member needs for it; a job's levels rise strictly, and so every core
+ * of a level is useful. All solvers choose one level a job.
+ */
+#ifndef ADLOADER_ALLOC_INTERNAL_H
+#define ADLOADER_ALLOC_INTERNAL_H
+
+#include "alloc.h"
+
+/* One job of a component. Level l gives member k (see first) cores[l * nmembers + k] cores. */
+struct part_job {
+    unsigned first, nmembers; /* its members: part.members[first .. first + nmembers) */
+    unsigned nlevels;
+    unsigned floor; /* lowest level that the guarantee allows */
+    unsigned level; /* the answer */
+    double *share;  /* s */
+    double *value;  /* of the policy: a summand, or the key whose minimum is raised */
+    double *io;     /* storage bytes/s */
+    unsigned *cores;
+};
+
+struct part {
+    const struct alloc_problem *problem;
+    unsigned *members; /* indexes into problem->members, grouped by job */
+    size_t nmembers;
+    unsigned *node;  /* a member: local node index, parallel to members */
+    unsigned *nodes; /* local node index -> problem->nodes */
+    size_t nnodes;
+    struct part_job *jobs;
+    size_t njobs;
+    double *work;    /* a member: samples left, guessed where unknown; NULL unless asked for */
+    double io_limit; /* INFINITY: none here */
+    double bound;    /* set by the solver: no feasible answer is better */
+};
+
+/* alloc_levels.c: fill in every job's levels, values and floors. -1: ENOMEM. */
+int part_build_levels(struct part *part);
+
+/* The value of job j at share s under the problem's policy. */
+double part_value(const struct part *part, const struct part_job *job, double share);
+
+/* The cores in use at the chosen levels on each local node, and the I/O; used has nnodes entries.
+ */
+void part_usage(const struct part *part, unsigned *used, double *io);
+
+/* An even split of each node's pool between its members, within their bounds; count: a member. */
+int part_even(const struct part *part, unsigned *count); /* alloc_even.c */
+
+/* The cost of one moved core in a solver's objective: so small that it only decides between equals.
+ */
+double part_move_cost(const struct part *part);
+
+/* Cores that a job would gain over what is in force, at a level. */
+unsigned part_job_moves(const struct part *part, const struct part_job *job, unsigned level);
+
+/* The solvers set every job's level and part->bound. -1: ENOMEM. */
+int part_solve_sum_node(struct part *part); /* alloc_node.c: one node, no I/O limit; exact */
+int part_solve_sum_jobs(struct part *part); /* alloc_jobs.c: any */
+int part_solve_lowest(struct part *part);   /* alloc_lowest.c: max-min and makespan; any */
+
+/* Is this a policy that adds up (else it raises the lowest)? */
+static inline bool policy_adds(enum alloc_policy policy)
+{
+    return policy != ALLOC_MAX_MIN && policy != ALLOC_MAKESPAN;
+}
+
+/* T(c) of a member: flat beyond the known points. */
+static inline double member_rate(const struct alloc_member *m, unsigned cores)
+{
+    return m->rate[cores < m->nrate ? cores : m->nrate - 1];
+}
+
+#endif

@@ -1,0 +1,368 @@
+/* Topologies by digest, in memory and on disk. See topostore.h. */
+#include "topostore.h"
+
+#include "log.h"
+#include "wire.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ASK_AGAIN_MS 5000u
+#define ASKED_MAX    16u
+
+struct topo_entry {
+    char digest[TOPO_DIGEST_MAX];
+    struct topo *topo;
+    unsigned references; /* the store's own not counted */
+    uint64_t used;       /* order of use, for making room */
+};
+
+struct asked {
+    char digest[TOPO_DIGEST_MAX];
+    uint64_t at_ms;
+};
+
+struct topostore {
+    int directory; /* -1: memory only */
+    struct topo_entry *entries[TOPOSTORE_MAX];
+    size_t nentries;
+    uint64_t uses;
+    struct asked asked[ASKED_MAX];
+    unsigned next_asked;
+};
+
+bool topostore_digest_ok(const char *digest)
+{
+    size_t length = strlen(digest);
+
+    return length >= 16 && length < TOPO_DIGEST_MAX && strspn(digest, "0123456789abcdef") == length;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static int open_directory(const char *state_dir)
+{
+    int state, directory;
+
+    if (mkdir(state_dir, 0755) < 0 && errno != EEXIST)
+        return -1;
+    state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (state < 0)
+        return -1;
+    directory = -1;
+    if (mkdirat(state, "topologies", 0755) == 0 || errno == EEXIST)
+        directory = openat(state, "topologies", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    (void)close(state);
+    return directory;
+}
+
+static void file_name(const char *digest, char name[TOPO_DIGEST_MAX + 8])
+{
+    (void)snprintf(name, TOPO_DIGEST_MAX + 8, "%s.xml", digest);
+}
+
+static int write_all(int fd, const char *data, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, data, length);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        data += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The oldest files go when there are too many. */
+static void trim_files(int directory)
+{
+    for (;;) {
+        int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+        char oldest[NAME_MAX + 1] = "";
+        struct timespec oldest_time = {0, 0};
+        unsigned count = 0;
+        struct dirent *entry;
+
+        if (dir == NULL) {
+            if (copy >= 0)
+                (void)close(copy);
+            return;
+        }
+        while ((entry = readdir(dir)) != NULL) {
+            struct stat st;
+
+            if (entry->d_name[0] == '.' ||
+                fstatat(directory, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                continue;
+            count++;
+            if (oldest[0] == '\0' || st.st_mtim.tv_sec < oldest_time.tv_sec ||
+                (st.st_mtim.tv_sec == oldest_time.tv_sec &&
+                 st.st_mtim.tv_nsec < oldest_time.tv_nsec)) {
+                oldest_time = st.st_mtim;
+                (void)snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
+            }
+        }
+        (void)closedir(dir);
+        if (count < TOPOSTORE_MAX || unlinkat(directory, oldest, 0) < 0)
+            return;
+    }
+}
+
+static void save(const struct topostore *store, const char *digest, const char *xml, size_t length)
+{
+    char name[TOPO_DIGEST_MAX + 8], temporary[TOPO_DIGEST_MAX + 16];
+    int fd;
+
+    if (store->directory < 0)
+        return;
+    trim_files(store->directory);
+    file_name(digest, name);
+    (void)snprintf(temporary, sizeof(temporary), ".%s.new", name);
+    fd = openat(store->directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                0644);
+    if (fd < 0) {
+        log_warning("cannot write topology %s into StateDir: %s; it is kept in memory only", digest,
+                    strerror(errno));
+        return;
+    }
+    if (write_all(fd, xml, length) < 0 || fsync(fd) < 0) {
+        log_warning("cannot write topology %s into StateDir: %s; it is kept in memory only", digest,
+                    strerror(errno));
+        (void)close(fd);
+        (void)unlinkat(store->directory, temporary, 0);
+        return;
+    }
+    if (close(fd) < 0 || renameat(store->directory, temporary, store->directory, name) < 0) {
+        log_warning("cannot keep topology %s in StateDir: %s; it is kept in memory only", digest,
+                    strerror(errno));
+        (void)unlinkat(store->directory, temporary, 0);
+    }
+}
+
+static char *read_whole(int fd, size_t *length)
+{
+    struct stat st;
+    size_t size, done = 0;
+    char *data;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+        st.st_size > (off_t)WIRE_LARGE_FRAME)
+        return NULL;
+    size = (size_t)st.st_size;
+    data = malloc(size);
+    while (data != NULL && done < size) {
+        ssize_t n = read(fd, data + done, size - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            free(data);
+            return NULL;
+        }
+        done += (size_t)n;
+    }
+    *length = done;
+    return data;
+}
+
+static char *load(const struct topostore *store, const char *digest, size_t *length)
+{
+    char name[TOPO_DIGEST_MAX + 8];
+    char *data;
+    int fd;
+
+    if (store->directory < 0)
+        return NULL;
+    file_name(digest, name);
+    fd = openat(store->directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    data = read_whole(fd, length);
+    (void)close(fd);
+    return data;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct topostore *topostore_new(const char *state_dir)
+{
+    struct topostore *store = calloc(1, sizeof(*store));
+
+    if (store == NULL)
+        return NULL;
+    store->directory = -1;
+    if (state_dir[0] == '\0')
+        return store;
+    store->directory = open_directory(state_dir);
+    if (store->directory < 0)
+        log_warning("cannot use StateDir %s for topologies: %s; they are kept in memory only and "
+                    "asked for again after a restart",
+                    state_dir, strerror(errno));
+    return store;
+}
+
+static void entry_free(struct topo_entry *entry)
+{
+    topo_free(entry->topo);
+    free(entry);
+}
+
+void topostore_free(struct topostore *store)
+{
+    if (store == NULL)
+        return;
+    for (size_t i = 0; i < store->nentries; i++)
+        entry_free(store->entries[i]);
+    if (store->directory >= 0)
+        (void)close(store->directory);
+    free(store);
+}
+
+/* Room for one more: the longest unused entry that nobody refers to goes. */
+static bool make_room(struct topostore *store)
+{
+    size_t victim = store->nentries;
+
+    if (store->nentries < TOPOSTORE_MAX)
+        return true;
+    for (size_t i = 0; i < store->nentries; i++)
+        if (store->entries[i]->references == 0 &&
+            (victim == store->nentries || store->entries[i]->used < store->entries[victim]->used))
+            victim = i;
+    if (victim == store->nentries)
+        return false;
+    entry_free(store->entries[victim]);
+    store->entries[victim] = store->entries[--store->nentries];
+    return true;
+}
+
+static struct topo_entry *find(struct topostore *store, const char *digest)
+{
+    for (size_t i = 0; i < store->nentries; i++) {
+        struct topo_entry *entry = store->entries[i];
+
+        if (strcmp(entry->digest, digest) == 0) {
+            entry->references++;
+            entry->used = ++store->uses;
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static struct topo_entry *add(struct topostore *store, const char *digest, const char *xml,
+                              size_t length, char *error, size_t error_size)
+{
+    char actual[TOPO_DIGEST_MAX];
+    struct topo_entry *entry;
+
+    topo_digest(xml, length, actual);
+    if (strcmp(actual, digest) != 0) {
+        (void)snprintf(error, error_size, "the text's digest is %s", actual);
+        return NULL;
+    }
+    if (!make_room(store)) {
+        (void)snprintf(error, error_size, "%u topologies are in use already", TOPOSTORE_MAX);
+        return NULL;
+    }
+    entry = calloc(1, sizeof(*entry));
+    if (entry == NULL) {
+        (void)snprintf(error, error_size, "out of memory");
+        return NULL;
+    }
+    entry->topo = topo_from_xml(xml, length, error, error_size);
+    if (entry->topo == NULL) {
+        free(entry);
+        return NULL;
+    }
+    (void)snprintf(entry->digest, sizeof(entry->digest), "%s", digest);
+    entry->references = 1;
+    entry->used = ++store->uses;
+    store->entries[store->nentries++] = entry;
+    return entry;
+}
+
+struct topo_entry *topostore_get(struct topostore *store, const char *digest)
+{
+    char error[512] = "";
+    struct topo_entry *entry;
+    size_t length = 0;
+    char *xml;
+
+    if (!topostore_digest_ok(digest))
+        return NULL;
+    entry = find(store, digest);
+    if (entry != NULL)
+        return entry;
+    xml = load(store, digest, &length);
+    if (xml == NULL)
+        return NULL;
+    entry = add(store, digest, xml, length, error, sizeof(error));
+    if (entry == NULL)
+        log_warning("topology file %s.xml in StateDir is not used: %s", digest, error);
+    free(xml);
+    return entry;
+}
+
+struct topo_entry *topostore_put(struct topostore *store, const char *digest, const char *xml,
+                                 size_t length, char *error, size_t error_size)
+{
+    struct topo_entry *entry;
+
+    if (!topostore_digest_ok(digest) || length > WIRE_LARGE_FRAME) {
+        (void)snprintf(error, error_size, "bad digest or size");
+        return NULL;
+    }
+    entry = find(store, digest);
+    if (entry != NULL)
+        return entry;
+    entry = add(store, digest, xml, length, error, error_size);
+    if (entry != NULL)
+        save(store, digest, xml, length);
+    return entry;
+}
+
+void topostore_release(struct topo_entry *entry)
+{
+    if (entry != NULL)
+        entry->references--;
+}
+
+const struct topo *topostore_topo(const struct topo_entry *entry)
+{
+    return entry->topo;
+}
+
+bool topostore_wants(struct topostore *store, const char *digest, uint64_t now_ms)
+{
+    struct topo_entry *entry;
+    struct asked *asked;
+
+    if (!topostore_digest_ok(digest))
+        return false;
+    entry = topostore_get(store, digest);
+    if (entry != NULL) {
+        topostore_release(entry);
+        return false;
+    }
+    for (unsigned i = 0; i < ASKED_MAX; i++)
+        if (strcmp(store->asked[i].digest, digest) == 0 &&
+            now_ms - store->asked[i].at_ms < ASK_AGAIN_MS)
+            return false;
+    asked = &store->asked[store->next_asked];
+    store->next_asked = (store->next_asked + 1) % ASKED_MAX;
+    (void)snprintf(asked->digest, sizeof(asked->digest), "%s", digest);
+    asked->at_ms = now_ms;
+    return true;
+}
