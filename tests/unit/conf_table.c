@@ -2,14 +2,22 @@
  * The configuration file's keys as text, for the shell tests that compare manual page and example
  * with them:
  *
- *     conf_table keys      a line each: KEY <tab> DEFAULT ("-": none) <tab> MEANING <tab> ALLOWED
- *     conf_table check F   is F accepted? Prints the complaints if not.
- *     conf_table print F   what is in force with it
+ *     conf_table keys      a line each: KEY <tab> DEFAULT ("-": none, "": empty) <tab> MEANING
+ * <tab> ALLOWED conf_table check F   is F accepted? Prints the complaints if not. conf_table print
+ * F   what is in force with it
  */
 #include "conf.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Never empty, since the shell's read takes two tabs for one. */
+static const char *shown(const char *preset)
+{
+    if (preset == NULL)
+        return "-";
+    return preset[0] != '\0' ? preset : "\"\"";
+}
 
 static int print_keys(const struct conf_key *keys, size_t count)
 {
@@ -18,8 +26,7 @@ static int print_keys(const struct conf_key *keys, size_t count)
         int n = conf_key_allowed(&keys[i], allowed, sizeof(allowed));
         if (n < 0 || (size_t)n >= sizeof(allowed))
             return 1;
-        printf("%s\t%s\t%s\t%s\n", keys[i].name, keys[i].preset != NULL ? keys[i].preset : "-",
-               keys[i].meaning, allowed);
+        printf("%s\t%s\t%s\t%s\n", keys[i].name, shown(keys[i].preset), keys[i].meaning, allowed);
     }
     return 0;
 }
