@@ -2,9 +2,9 @@
  * The configuration file's keys as text, for the shell tests that compare manual page and example
  * with them:
  *
- *     conf_table keys      a line each: KEY <tab> DEFAULT ("-": none, "": empty) <tab> MEANING
- * <tab> ALLOWED conf_table check F   is F accepted? Prints the complaints if not. conf_table print
- * F   what is in force with it
+ *     conf_table keys          a line each, parted by tabs: KEY, DEFAULT, MEANING, ALLOWED
+ *     conf_table check FILE    is FILE accepted? Prints the complaints if not.
+ *     conf_table print FILE    what is in force with it
  */
 #include "conf.h"
 
