@@ -217,35 +217,32 @@ cluster_write_plugstack() {
     printf '%s' "$opt_plugstack"
 }
 
-# The plugin as built, or as installed below the same folder.
-cluster_plugin_path() {
+# The first of the given files below opt_build that exists: as built, or as installed there.
+cluster_built() {
     local path
-    for path in "$opt_build/.libs/spank_adloader.so" "$opt_build"/lib/slurm*/spank_adloader.so; do
-        if [[ -e $path ]]; then
-            printf '%s\n' "$path"
+    for path in "$@"; do
+        if [[ -e $opt_build/$path ]]; then
+            printf '%s\n' "$opt_build/$path"
             return
         fi
     done
-    cluster_fail "no spank_adloader.so below $opt_build: build it first"
+    cluster_fail "no ${1##*/} below $opt_build: build it first"
+}
+
+cluster_plugin_path() {
+    local installed
+    installed=$(cd "$opt_build" && echo lib/slurm*/spank_adloader.so)
+    cluster_built .libs/spank_adloader.so "$installed"
 }
 
 cluster_plugin_arguments() {
+    local words
+    words="rundir=$CLUSTER/adloader topology=$(cluster_built adloader bin/adloader) log=debug"
     if [[ $opt_tcp ]]; then
-        echo "controller=127.0.0.1:${CLUSTER_PORTS[3]} munge_socket=$CLUSTER/munge/socket rundir=$CLUSTER/adloader"
+        echo "controller=127.0.0.1:${CLUSTER_PORTS[3]} munge_socket=$CLUSTER/munge/socket $words"
     else
-        echo "controller=$CLUSTER/adloader/ctld.sock rundir=$CLUSTER/adloader"
+        echo "controller=unix:$CLUSTER/adloader/ctld.sock $words"
     fi
-}
-
-cluster_adloaderctld_path() {
-    local path
-    for path in "$opt_build/adloaderctld" "$opt_build/sbin/adloaderctld"; do
-        if [[ -x $path ]]; then
-            printf '%s\n' "$path"
-            return
-        fi
-    done
-    cluster_fail "no adloaderctld below $opt_build: build it first"
 }
 
 # What a client's shell needs.
@@ -382,7 +379,7 @@ cluster_controller_answers() { [[ -S $CLUSTER/adloader/ctld.sock ]]; }
 cluster_start_controller() {
     mkdir -p "$CLUSTER/adloader/state"
     rm -f "$CLUSTER/adloader/ctld.sock"
-    proc_spawn adloaderctld "$(cluster_adloaderctld_path)" -D -f "$CLUSTER/adloader.conf"
+    proc_spawn adloaderctld "$(cluster_built adloaderctld sbin/adloaderctld)" -D -f "$CLUSTER/adloader.conf"
     cluster_ready adloaderctld 10 cluster_controller_answers
 }
 

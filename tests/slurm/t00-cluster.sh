@@ -30,7 +30,7 @@ orphan=$(step_pids "$job.0" | head -n 1)
 tap_like "$orphan" '^[0-9]+$' "the killed step's task lives on"
 
 tap_true "the next start takes over" "$cluster" start "$test_dir" --nodes 1
-tap_true "the orphaned task is gone" test ! -e "/proc/$orphan/comm"
+tap_is "$(proc_start_time "$orphan")" "" "the orphaned task is gone"
 tap_is "$(srun hostname)" "$(hostname -s)" "and the cluster works"
 "$cluster" stop "$test_dir"
 tap_is "$(cluster_strays)" "" "after stop no process is left"
