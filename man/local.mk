@@ -1,2 +1,3 @@
-# man/: manual pages, linted by tests/unit/man.sh.
-dist_man_MANS +=
+# man/: manual pages, linted and compared with the programs by tests/unit/man.sh.
+dist_man_MANS += man/adloader.1 man/adltrain.1 man/adloader.conf.5 man/adloader.7 \
+	man/adloaderctld.8 man/spank_adloader.8

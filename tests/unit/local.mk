@@ -6,8 +6,8 @@ fake_ctld_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS)
 fake_ctld_LDADD = libadl_common.la $(MUNGE_LIBS)
 conf_table_SOURCES = tests/unit/conf_table.c
 conf_table_LDADD = libadl_conf.la libadl_common.la
-TESTS += tests/unit/cli.sh tests/unit/etc.sh
-EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/etc.sh \
+TESTS += tests/unit/cli.sh tests/unit/etc.sh tests/unit/man.sh
+EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/etc.sh tests/unit/man.sh \
 	tests/unit/data/cli/status.json tests/unit/data/cli/explain.json
 
 # predictor
