@@ -1,0 +1,303 @@
+/* Making a data set of photograph-like JPEG files. */
+#include "config.h"
+
+#include "dataset.h"
+
+#include "files.h"
+#include "jpeg.h"
+#include "log.h"
+#include "picture.h"
+#include "rng.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* Changes whenever the same seed would give other bytes. */
+#define DATASET_FORMAT 1
+
+#define QUALITY_MIN 30
+#define QUALITY_MAX 98
+
+/* ---- one image --------------------------------------------------------------------------- */
+
+/*
+ * The size a file is to have: the mean, more for larger pictures, with the spread of real ones
+ * (log-normal, standard deviation 0.35; the factor makes its mean the wanted one over the sizes
+ * that picture_draw_size() draws).
+ */
+static double draw_target_bytes(struct rng *rng, double mean_kb, unsigned width, unsigned height)
+{
+    const double usual_pixels = 500.0 * 375.0, deviation = 0.35, mean_factor = 0.94;
+    double area = pow((double)width * height / usual_pixels, 0.8);
+
+    return 1000.0 * mean_kb * mean_factor * area *
+           exp(deviation * rng_normal(rng) - 0.5 * deviation * deviation);
+}
+
+struct encoded {
+    uint8_t *data;
+    size_t length;
+};
+
+static double distance(const struct encoded *encoded, double target)
+{
+    return fabs((double)encoded->length - target);
+}
+
+/* Keep the nearer one of both to target; the other is freed. */
+static void keep_nearer(struct encoded *best, struct encoded candidate, double target)
+{
+    if (best->data != NULL && distance(best, target) <= distance(&candidate, target)) {
+        free(candidate.data);
+        return;
+    }
+    free(best->data);
+    *best = candidate;
+}
+
+/* File size grows with quality: bisect to the quality whose size is nearest to target. */
+static int encode_to_size(const struct picture *picture, double target, struct encoded *best,
+                          char *error)
+{
+    int low = QUALITY_MIN, high = QUALITY_MAX;
+
+    while (low <= high) {
+        int quality = (low + high) / 2;
+        struct encoded candidate;
+
+        if (jpeg_encode(picture->rgb, picture->width, picture->height, quality, &candidate.data,
+                        &candidate.length, error) < 0) {
+            free(best->data);
+            return -1;
+        }
+        if ((double)candidate.length > target)
+            high = quality - 1;
+        else
+            low = quality + 1;
+        keep_nearer(best, candidate, target);
+    }
+    return 0;
+}
+
+int dataset_image(uint64_t seed, uint32_t number, double mean_kb, uint8_t **data, size_t *length)
+{
+    struct rng rng = rng_for(seed, number);
+    struct picture picture;
+    struct encoded best = {NULL, 0};
+    char error[JPEG_ERROR_MAX];
+    unsigned width, height;
+    double target;
+    int rc;
+
+    picture_draw_size(&rng, &width, &height);
+    target = draw_target_bytes(&rng, mean_kb, width, height);
+    if (picture_paint(&rng, width, height, &picture) < 0) {
+        log_error("image %" PRIu32 ": out of memory", number);
+        return -1;
+    }
+    rc = encode_to_size(&picture, target, &best, error);
+    picture_free(&picture);
+    if (rc < 0) {
+        log_error("image %" PRIu32 ": cannot encode: %s", number, error);
+        return -1;
+    }
+    *data = best.data;
+    *length = best.length;
+    return 0;
+}
+
+/* ---- the folder -------------------------------------------------------------------------- */
+
+static int make_folder(const char *path)
+{
+    if (mkdir(path, 0777) < 0 && errno != EEXIST) {
+        log_error("cannot make the folder %s: %s", path, strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+static int make_folders(const struct dataset_config *config)
+{
+    if (make_folder(config->folder) < 0)
+        return -1;
+    for (unsigned i = 0; i < config->classes && i < config->images; i++) {
+        char *path;
+        int rc;
+
+        if (asprintf(&path, "%s/class-%03u", config->folder, i) < 0) {
+            log_error("out of memory");
+            return -1;
+        }
+        rc = make_folder(path);
+        free(path);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- dataset.json: what makes file i what it is ------------------------------------------- */
+
+static char *description(const struct dataset_config *config)
+{
+    char *text;
+
+    if (asprintf(&text,
+                 "{\"made_by\": \"adltrain make-data\", \"format\": %d, \"seed\": %" PRIu64
+                 ", \"size_mean_kb\": %g, \"classes\": %u}\n",
+                 DATASET_FORMAT, config->seed, config->mean_kb, config->classes) < 0) {
+        log_error("out of memory");
+        return NULL;
+    }
+    return text;
+}
+
+/* The folder is new, or holds the same data set (perhaps fewer or more images of it). */
+static int check_description(const char *path, const char *wanted)
+{
+    struct file_bytes found = {0};
+    char error[FILES_ERROR_MAX];
+    bool same;
+
+    if (file_read(path, &found, error) < 0) {
+        if (errno != ENOENT) {
+            log_error("%s", error);
+            return -1;
+        }
+        if (file_write_atomically(path, wanted, strlen(wanted), error) < 0) {
+            log_error("%s", error);
+            return -1;
+        }
+        return 0;
+    }
+    same = found.length == strlen(wanted) && memcmp(found.data, wanted, found.length) == 0;
+    if (!same)
+        log_error("%s describes another data set (%.*s): give the same --seed, --size-mean and "
+                  "--classes to continue it, or choose another folder",
+                  path, found.length < 300 ? (int)found.length : 300, (const char *)found.data);
+    file_bytes_free(&found);
+    return same ? 0 : -1;
+}
+
+static int describe(const struct dataset_config *config)
+{
+    char *wanted = description(config), *path = NULL;
+    int rc = -1;
+
+    if (wanted != NULL && asprintf(&path, "%s/dataset.json", config->folder) >= 0)
+        rc = check_description(path, wanted);
+    free(path);
+    free(wanted);
+    return rc;
+}
+
+/* ---- making it --------------------------------------------------------------------------- */
+
+struct making {
+    const struct dataset_config *config;
+    atomic_int *stop;
+    atomic_uint next;
+    atomic_uint made, kept;
+    atomic_uint_fast64_t bytes;
+    atomic_bool failed;
+};
+
+static bool exists(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+}
+
+static int make_file(struct making *making, uint32_t number, const char *path)
+{
+    const struct dataset_config *config = making->config;
+    char error[FILES_ERROR_MAX];
+    uint8_t *data;
+    size_t length;
+    int rc;
+
+    if (dataset_image(config->seed, number, config->mean_kb, &data, &length) < 0)
+        return -1;
+    rc = file_write_atomically(path, data, length, error);
+    free(data);
+    if (rc < 0) {
+        log_error("%s", error);
+        return -1;
+    }
+    atomic_fetch_add(&making->made, 1);
+    atomic_fetch_add(&making->bytes, length);
+    return 0;
+}
+
+static int make_or_keep(struct making *making, uint32_t number)
+{
+    char *path;
+    int rc = 0;
+
+    if (asprintf(&path, "%s/class-%03u/image-%08" PRIu32 ".jpg", making->config->folder,
+                 number % making->config->classes, number) < 0) {
+        log_error("out of memory");
+        return -1;
+    }
+    if (exists(path))
+        atomic_fetch_add(&making->kept, 1);
+    else
+        rc = make_file(making, number, path);
+    free(path);
+    return rc;
+}
+
+static void *make_files(void *argument)
+{
+    struct making *making = argument;
+
+    while (atomic_load(making->stop) == 0 && !atomic_load(&making->failed)) {
+        unsigned number = atomic_fetch_add(&making->next, 1);
+
+        if (number >= making->config->images)
+            break;
+        if (make_or_keep(making, number) < 0)
+            atomic_store(&making->failed, true);
+    }
+    return NULL;
+}
+
+/* The calling thread works too, so that one job needs no thread. */
+static void run_jobs(struct making *making)
+{
+    unsigned jobs = making->config->jobs, started = 0;
+    pthread_t *threads = calloc(jobs, sizeof *threads);
+
+    while (threads != NULL && started + 1 < jobs &&
+           pthread_create(&threads[started], NULL, make_files, making) == 0)
+        started++;
+    (void)make_files(making);
+    for (unsigned i = 0; i < started; i++)
+        (void)pthread_join(threads[i], NULL);
+    free(threads);
+}
+
+int dataset_make(const struct dataset_config *config, atomic_int *stop,
+                 struct dataset_result *result)
+{
+    struct making making = {.config = config, .stop = stop};
+
+    if (make_folders(config) < 0 || describe(config) < 0)
+        return -1;
+    run_jobs(&making);
+    result->made = atomic_load(&making.made);
+    result->kept = atomic_load(&making.kept);
+    result->bytes = atomic_load(&making.bytes);
+    if (atomic_load(&making.failed))
+        return -1;
+    return result->made + result->kept < config->images ? 1 : 0;
+}

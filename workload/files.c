@@ -1,0 +1,250 @@
+/* The files of a data set. */
+#include "config.h"
+
+#include "files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail(char *error, const char *what, const char *path)
+{
+    (void)snprintf(error, FILES_ERROR_MAX, "cannot %s %s: %s", what, path, strerror(errno));
+    return -1;
+}
+
+/* ---- listing ----------------------------------------------------------------------------- */
+
+struct listing {
+    struct files *files;
+    uint32_t capacity;
+    char *error;
+};
+
+static int listing_add(struct listing *listing, char *path)
+{
+    struct files *files = listing->files;
+
+    if (files->count == listing->capacity) {
+        uint32_t capacity = listing->capacity == 0 ? 1024 : listing->capacity * 2;
+        char **grown = NULL;
+
+        if (files->count < FILES_COUNT_MAX)
+            grown = realloc(files->paths, capacity * sizeof *grown);
+        if (grown == NULL) {
+            (void)snprintf(listing->error, FILES_ERROR_MAX, "too many files (%u) for the memory",
+                           files->count);
+            free(path);
+            return -1;
+        }
+        files->paths = grown;
+        listing->capacity = capacity;
+    }
+    files->paths[files->count++] = path;
+    return 0;
+}
+
+static int is_jpeg_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+}
+
+static int list_folder(struct listing *listing, const char *folder, unsigned depth);
+
+/* A JPEG file is added, a folder entered, all else passed over. */
+static int list_entry(struct listing *listing, const char *folder, const char *name, unsigned depth)
+{
+    struct stat status;
+    char *path;
+    int rc = 0;
+
+    if (name[0] == '.')
+        return 0;
+    if (asprintf(&path, "%s/%s", folder, name) < 0) {
+        errno = ENOMEM;
+        return fail(listing->error, "list", folder);
+    }
+    if (stat(path, &status) < 0) {
+        rc = errno == ENOENT ? 0 : fail(listing->error, "look at", path);
+    } else if (S_ISDIR(status.st_mode) && depth < FILES_DEPTH_MAX) {
+        rc = list_folder(listing, path, depth + 1);
+    } else if (S_ISREG(status.st_mode) && is_jpeg_name(name)) {
+        return listing_add(listing, path);
+    }
+    free(path);
+    return rc;
+}
+
+static int list_folder(struct listing *listing, const char *folder, unsigned depth)
+{
+    DIR *directory = opendir(folder);
+    int rc = 0;
+
+    if (directory == NULL)
+        return fail(listing->error, "open the data folder", folder);
+    while (rc == 0) {
+        struct dirent *entry;
+
+        errno = 0;
+        entry = readdir(directory);
+        if (entry == NULL) {
+            if (errno != 0)
+                rc = fail(listing->error, "list", folder);
+            break;
+        }
+        rc = list_entry(listing, folder, entry->d_name, depth);
+    }
+    (void)closedir(directory);
+    return rc;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int files_list(const char *folder, struct files *files, char *error)
+{
+    struct listing listing = {.files = files, .error = error};
+
+    *files = (struct files){0};
+    if (list_folder(&listing, folder, 0) < 0) {
+        files_free(files);
+        return -1;
+    }
+    if (files->count == 0) {
+        (void)snprintf(
+            error, FILES_ERROR_MAX,
+            "no .jpg or .jpeg file below %s; 'adltrain make-data %s --images N' makes some", folder,
+            folder);
+        return -1;
+    }
+    qsort(files->paths, files->count, sizeof *files->paths, by_path);
+    return 0;
+}
+
+void files_free(struct files *files)
+{
+    for (uint32_t i = 0; i < files->count; i++)
+        free(files->paths[i]);
+    free(files->paths);
+    *files = (struct files){0};
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static int bytes_reserve(struct file_bytes *bytes, size_t need)
+{
+    uint8_t *grown;
+
+    if (need <= bytes->capacity)
+        return 0;
+    grown = realloc(bytes->data, need);
+    if (grown == NULL)
+        return -1;
+    bytes->data = grown;
+    bytes->capacity = need;
+    return 0;
+}
+
+static int read_all(int fd, const char *path, size_t expected, struct file_bytes *bytes,
+                    char *error)
+{
+    bytes->length = 0;
+    while (bytes->length < expected) {
+        ssize_t n = read(fd, bytes->data + bytes->length, expected - bytes->length);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail(error, "read", path);
+        if (n == 0)
+            break; /* it became shorter meanwhile: the decoder will say what is missing */
+        bytes->length += (size_t)n;
+    }
+    return 0;
+}
+
+int file_read(const char *path, struct file_bytes *bytes, char *error)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = -1;
+
+    if (fd < 0)
+        return fail(error, "open", path);
+    if (fstat(fd, &status) < 0) {
+        (void)fail(error, "look at", path);
+    } else if (!S_ISREG(status.st_mode) || status.st_size > FILES_BYTES_MAX) {
+        (void)snprintf(error, FILES_ERROR_MAX, "%s is not a file of at most %u bytes", path,
+                       FILES_BYTES_MAX);
+    } else if (bytes_reserve(bytes, (size_t)status.st_size) < 0) {
+        errno = ENOMEM;
+        (void)fail(error, "read", path);
+    } else {
+        rc = read_all(fd, path, (size_t)status.st_size, bytes, error);
+    }
+    (void)close(fd);
+    return rc;
+}
+
+void file_bytes_free(struct file_bytes *bytes)
+{
+    free(bytes->data);
+    *bytes = (struct file_bytes){0};
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+static int write_all(int fd, const char *path, const uint8_t *data, size_t length, char *error)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, data, length);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail(error, "write", path);
+        data += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+static int write_and_rename(const char *temporary, const char *path, const void *data,
+                            size_t length, char *error)
+{
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int rc;
+
+    if (fd < 0)
+        return fail(error, "create", temporary);
+    rc = write_all(fd, temporary, data, length, error);
+    if (close(fd) < 0 && rc == 0)
+        rc = fail(error, "write", temporary);
+    if (rc == 0 && rename(temporary, path) < 0)
+        rc = fail(error, "put in place", path);
+    if (rc < 0)
+        (void)unlink(temporary);
+    return rc;
+}
+
+int file_write_atomically(const char *path, const void *data, size_t length, char *error)
+{
+    char *temporary;
+    int rc;
+
+    if (asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) < 0) {
+        errno = ENOMEM;
+        return fail(error, "write", path);
+    }
+    rc = write_and_rename(temporary, path, data, length, error);
+    free(temporary);
+    return rc;
+}
