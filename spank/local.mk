@@ -1,11 +1,33 @@
 # spank/: the plugin. It exports SPANK's symbols only and stays mapped (nodelete), so that a thread
-# that is late to end never runs in unmapped memory.
+# that is late to end never runs in unmapped memory. libadl_spank is all of it that does not know
+# SPANK, which the tests use too.
+noinst_LTLIBRARIES += libadl_spank.la
+libadl_spank_la_SOURCES = \
+	spank/agent.c spank/agent.h \
+	spank/args.c spank/args.h \
+	spank/bind.c spank/bind.h \
+	spank/classify.c spank/classify.h \
+	spank/clients.c spank/clients.h \
+	spank/exported.c spank/exported.h \
+	spank/link.c spank/link.h \
+	spank/options.c spank/options.h \
+	spank/own.c spank/own.h \
+	spank/procfs.c spank/procfs.h \
+	spank/sample.c spank/sample.h \
+	spank/stepgroup.c spank/stepgroup.h \
+	spank/tasks.c spank/tasks.h
+libadl_spank_la_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS) -fvisibility=hidden
+
 plugin_LTLIBRARIES += spank_adloader.la
-spank_adloader_la_SOURCES = spank/plugin.c
+spank_adloader_la_SOURCES = \
+	spank/plugin.c \
+	spank/remote.c spank/remote.h \
+	spank/submit.c spank/submit.h \
+	spank/topology.c spank/topology.h
 spank_adloader_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
-spank_adloader_la_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS) -fvisibility=hidden
+spank_adloader_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 spank_adloader_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(top_srcdir)/spank/spank_adloader.map
-spank_adloader_la_LIBADD = libadl_common.la $(MUNGE_LIBS)
+spank_adloader_la_LIBADD = libadl_spank.la libadl_common.la $(MUNGE_LIBS)
 EXTRA_spank_adloader_la_DEPENDENCIES = spank/spank_adloader.map
 EXTRA_DIST += spank/spank_adloader.map

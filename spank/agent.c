@@ -1,0 +1,705 @@
+/* The agent's thread: see agent.h. */
+#include "config.h"
+
+#include "agent.h"
+
+#include "bind.h"
+#include "clients.h"
+#include "clock.h"
+#include "exported.h"
+#include "link.h"
+#include "log.h"
+#include "sample.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STACK_BYTES       (256u * 1024u)
+#define BACKOFF_MIN_MS    50u
+#define BACKOFF_MAX_MS    2000u
+#define CONNECT_MS        1000u /* for the connection itself */
+#define HANDSHAKE_MS      5000u /* from connected to welcome: munged may be busy at both ends */
+#define GOODBYE_MS        120u  /* for the controller to take the goodbye and close */
+#define DEFAULT_LEASE_MS  5000u
+#define DEFAULT_REPORT_MS 1000u
+#define ANNOUNCE_MS       5u  /* announcements come in bursts: one scan for all of a burst */
+#define UNDECIDED_MS      70u /* until a task too young to be told is looked at again */
+#define NEVER             UINT64_MAX
+
+/* Intervals that a controller may ask for. */
+enum { INTERVAL_MIN_MS = 50, INTERVAL_MAX_MS = 600000 };
+
+enum phase {
+    PHASE_APART,     /* no connection; the next attempt is at retry_ms */
+    PHASE_GREETING,  /* connecting, or waiting for the challenge */
+    PHASE_WELCOMING, /* registered, waiting for the welcome */
+    PHASE_MANAGED,   /* a controller decides */
+    PHASE_DISMISSED  /* refused for good */
+};
+
+struct agent {
+    /* shared with the host's threads */
+    pthread_t thread;
+    int wake; /* eventfd */
+    atomic_bool leaving;
+    pthread_mutex_t summary_lock;
+    struct agent_summary summary;
+
+    /* the thread's own */
+    struct args args;
+    struct msg_register about;
+    uint64_t started_ms;
+    struct tasks tasks;
+    struct binder binder;
+    struct sampler sampler;
+    struct clients clients;
+    struct link link;
+
+    enum phase phase;
+    unsigned endpoint; /* of args.controllers, the one in use or next */
+    unsigned backoff_ms;
+    bool silent; /* the loss of contact has been logged */
+    uint64_t retry_ms, phase_deadline_ms;
+    uint64_t lease_until_ms; /* NEVER: there is nothing that a silence could end */
+    uint64_t report_at_ms, scan_at_ms;
+    uint32_t lease_ms, report_ms, scan_ms;
+    uint64_t held_seq;
+    uint32_t workers;
+    uint64_t random;
+};
+
+/* ---- small things ---- */
+
+static uint64_t boot_ms(void)
+{
+    struct timespec t = {0, 0};
+    (void)clock_gettime(CLOCK_BOOTTIME, &t);
+    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+/* A value spread around ms by a quarter, so that thousands of agents do not move in step. */
+static uint64_t jittered(struct agent *a, uint64_t ms)
+{
+    a->random ^= a->random << 13;
+    a->random ^= a->random >> 7;
+    a->random ^= a->random << 17;
+    return ms - ms / 4 + a->random % (ms / 2 + 1);
+}
+
+static uint32_t bounded(uint32_t ms)
+{
+    return ms < INTERVAL_MIN_MS ? INTERVAL_MIN_MS : ms > INTERVAL_MAX_MS ? INTERVAL_MAX_MS : ms;
+}
+
+static void lower(uint64_t *at, uint64_t to)
+{
+    if (to < *at)
+        *at = to;
+}
+
+/* ---- placement ---- */
+
+static void publish(struct agent *a)
+{
+    pthread_mutex_lock(&a->summary_lock);
+    a->summary.loader_cpu_s = a->sampler.loader_cpu_s;
+    a->summary.drift = a->binder.drift;
+    a->summary.failed = a->binder.failed;
+    pthread_mutex_unlock(&a->summary_lock);
+}
+
+static void note_change(struct agent *a)
+{
+    const struct cpus *cpus = a->binder.own ? &a->about.own : &a->binder.assigned;
+    unsigned cores = cpus_count(cpus);
+    pthread_mutex_lock(&a->summary_lock);
+    a->summary.changes++;
+    if (a->summary.changes == 1 || cores < a->summary.cores_min)
+        a->summary.cores_min = cores;
+    if (cores > a->summary.cores_max)
+        a->summary.cores_max = cores;
+    pthread_mutex_unlock(&a->summary_lock);
+}
+
+static void describe(const struct agent *a, struct msg_client_change *change)
+{
+    *change = (struct msg_client_change){.workers = a->workers,
+                                         .managed = a->phase == PHASE_MANAGED && !a->binder.own};
+    if (!a->binder.own)
+        (void)cpus_copy(&change->cpus, &a->binder.assigned); /* without memory: no list */
+}
+
+static void tell_clients(struct agent *a)
+{
+    struct msg_client_change change;
+    describe(a, &change);
+    clients_tell(&a->clients, &change);
+    msg_client_change_free(&change);
+}
+
+/* Find tasks that are new and bring them where the others are. */
+static void scan(struct agent *a, struct bind_result *result)
+{
+    uint64_t now = clock_monotonic_ms();
+    if (tasks_scan(&a->tasks, boot_ms()) < 0)
+        log_debug("the step's tasks cannot be listed: %s", strerror(errno));
+    if (a->clients.npending > 0) {
+        clients_announce(&a->clients, &a->tasks);
+        tasks_classify(&a->tasks, boot_ms());
+    }
+    binder_apply(&a->binder, &a->tasks, result);
+    a->scan_at_ms = now + (a->tasks.undecided ? UNDECIDED_MS : a->scan_ms);
+}
+
+/* The tasks known now at once, then those that a scan finds. */
+static void place(struct agent *a, bool own, const struct cpus *cpus, struct bind_result *result)
+{
+    if (binder_target(&a->binder, own, cpus) < 0) {
+        log_warning("no memory for an assignment: the loaders stay where they are");
+        result->failed = 1;
+        return;
+    }
+    binder_apply(&a->binder, &a->tasks, result);
+    scan(a, result);
+    note_change(a);
+}
+
+static void go_home(struct agent *a, const char *why)
+{
+    struct bind_result result;
+    if (a->binder.own)
+        return;
+    log_info("loaders back on own placement: %s", why);
+    a->workers = 0;
+    place(a, true, NULL, &result);
+    tell_clients(a);
+}
+
+/* ---- the connection ---- */
+
+static void schedule_retry(struct agent *a, uint64_t now)
+{
+    a->endpoint = (a->endpoint + 1) % a->args.ncontrollers;
+    if (a->endpoint == 0) { /* all were tried */
+        a->retry_ms = now + jittered(a, a->backoff_ms);
+        a->backoff_ms = a->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : a->backoff_ms * 2;
+    } else {
+        a->retry_ms = now;
+    }
+}
+
+/* The connection is of no use any more. The tasks stay as they are until the lease runs out. */
+static void lose(struct agent *a, const char *why)
+{
+    char name[ARGS_TEXT_MAX + 16];
+    bool was_managed = a->phase == PHASE_MANAGED;
+    if (was_managed || !a->silent)
+        log_info("no controller at %s: %s",
+                 args_endpoint_name(&a->args.controllers[a->endpoint], name, sizeof name), why);
+    a->silent = true;
+    link_close(&a->link);
+    a->phase = PHASE_APART;
+    if (a->binder.own)
+        a->lease_until_ms = NEVER;
+    if (was_managed) { /* the same one first: it may be restarting */
+        a->backoff_ms = BACKOFF_MIN_MS;
+        a->retry_ms = clock_monotonic_ms() + jittered(a, BACKOFF_MIN_MS);
+    } else {
+        schedule_retry(a, clock_monotonic_ms());
+    }
+}
+
+static void lose_errno(struct agent *a)
+{
+    lose(a, errno == ECONNRESET ? "the connection was closed" : strerror(errno));
+}
+
+static void connect_now(struct agent *a, uint64_t now)
+{
+    if (link_open(&a->link, &a->args.controllers[a->endpoint]) < 0) {
+        lose_errno(a);
+        return;
+    }
+    a->phase = PHASE_GREETING;
+    a->phase_deadline_ms = now + CONNECT_MS;
+}
+
+static void send_frame(struct agent *a, int written, struct wire_writer *frame)
+{
+    if (written < 0)
+        log_warning("a message could not be written: %s", strerror(errno));
+    else if (link_send(&a->link, frame) < 0)
+        lose_errno(a);
+    wire_writer_free(frame);
+}
+
+/* ---- what the controller says ---- */
+
+static int fill_register(struct agent *a, const struct msg_challenge *challenge)
+{
+    struct msg_register *m = &a->about;
+    memcpy(m->nonce, challenge->nonce, sizeof m->nonce);
+    m->age_ms = clock_monotonic_ms() - a->started_ms;
+    m->held_valid = a->held_seq > 0;
+    m->held_is_own = a->binder.own;
+    m->held_seq = a->held_seq;
+    (void)exported_digest(a->args.rundir, m->topology_digest, sizeof m->topology_digest);
+    if (!a->binder.own)
+        return cpus_copy(&m->held, &a->binder.assigned);
+    cpus_clear_all(&m->held);
+    return 0;
+}
+
+static void on_challenge(struct agent *a, const struct wire_view *view)
+{
+    struct msg_challenge challenge;
+    char error[MSG_TEXT_MAX] = "no memory";
+    if (a->phase != PHASE_GREETING || msg_challenge_read(view, &challenge) < 0) {
+        lose(a, "its greeting makes no sense");
+        return;
+    }
+    if (fill_register(a, &challenge) < 0 ||
+        link_send_register(&a->link, &a->about, challenge.credential_wanted, a->args.munge_socket,
+                           error, sizeof error) < 0) {
+        lose(a, error);
+        return;
+    }
+    a->phase = PHASE_WELCOMING;
+    a->phase_deadline_ms = clock_monotonic_ms() + HANDSHAKE_MS;
+}
+
+static void send_topology(struct agent *a)
+{
+    struct exported xml;
+    struct wire_writer frame = {0};
+    if (exported_open(&xml, a->args.rundir) < 0) {
+        log_debug("no exported topology to send: %s", strerror(errno));
+        return;
+    }
+    struct msg_topology m = {.xml = xml.text, .xml_length = xml.length};
+    memcpy(m.digest, a->about.topology_digest, sizeof m.digest);
+    int written = msg_topology_write(&frame, &m);
+    exported_close(&xml);
+    send_frame(a, written, &frame);
+}
+
+static void renew(struct agent *a, uint32_t lease_ms)
+{
+    if (lease_ms > 0)
+        a->lease_ms = bounded(lease_ms);
+    a->lease_until_ms = clock_monotonic_ms() + a->lease_ms;
+}
+
+static void on_welcome(struct agent *a, const struct wire_view *view)
+{
+    struct msg_welcome welcome;
+    if (a->phase != PHASE_WELCOMING || msg_welcome_read(view, &welcome) < 0) {
+        lose(a, "its welcome makes no sense");
+        return;
+    }
+    uint64_t now = clock_monotonic_ms();
+    struct bind_result result;
+    a->phase = PHASE_MANAGED;
+    a->backoff_ms = BACKOFF_MIN_MS;
+    a->silent = false;
+    a->report_ms = bounded(welcome.report_ms);
+    a->scan_ms = bounded(welcome.scan_ms);
+    renew(a, welcome.lease_ms);
+    log_debug("registered with controller %s, lease %u ms", welcome.server, (unsigned)a->lease_ms);
+    pthread_mutex_lock(&a->summary_lock);
+    a->summary.registered = true;
+    pthread_mutex_unlock(&a->summary_lock);
+    scan(a, &result);
+    a->sampler.last_ms = a->sampler.last_ms == 0 ? now : a->sampler.last_ms;
+    a->report_at_ms = now + jittered(a, a->report_ms);
+    if (welcome.topology_wanted && a->about.topology_digest[0] != '\0')
+        send_topology(a);
+}
+
+static void acknowledge(struct agent *a, uint64_t seq, const struct bind_result *result)
+{
+    struct msg_ack ack = {.seq = seq, .tasks = result->tasks, .failed = result->failed};
+    struct wire_writer frame = {0};
+    ack.status = result->failed == 0              ? MSG_ACK_APPLIED
+                 : result->failed < result->tasks ? MSG_ACK_PARTIAL
+                                                  : MSG_ACK_FAILED;
+    int written = msg_ack_write(&frame, &ack);
+    send_frame(a, written, &frame);
+}
+
+static void on_assign(struct agent *a, const struct wire_view *view)
+{
+    struct msg_assign assign;
+    struct bind_result result = {0, 0};
+    if (a->phase != PHASE_MANAGED || msg_assign_read(view, &assign) < 0) {
+        lose(a, "its assignment makes no sense");
+        return;
+    }
+    /* where it is unknown what Slurm gave the step, nothing is taken from it nor given */
+    bool own = assign.own || a->about.unconfined;
+    place(a, own, &assign.cpus, &result);
+    if (own != assign.own)
+        result.failed = result.tasks > 0 ? result.tasks : 1;
+    a->held_seq = assign.seq;
+    a->workers = assign.workers;
+    memcpy(a->about.state, assign.state, assign.state_length);
+    a->about.state_length = assign.state_length;
+    renew(a, assign.lease_ms);
+    acknowledge(a, assign.seq, &result);
+    log_debug("assignment %llu: %u loader tasks, %u not as wanted: %s",
+              (unsigned long long)assign.seq, result.tasks, result.failed, assign.reason);
+    msg_assign_free(&assign);
+    tell_clients(a);
+}
+
+static void on_renew(struct agent *a, const struct wire_view *view)
+{
+    struct msg_renew m;
+    if (a->phase != PHASE_MANAGED || msg_renew_read(view, &m) < 0)
+        lose(a, "its renewal makes no sense");
+    else
+        renew(a, m.lease_ms);
+}
+
+static void on_refuse(struct agent *a, const struct wire_view *view)
+{
+    struct msg_refuse m;
+    if (msg_refuse_read(view, &m) < 0) {
+        lose(a, "its refusal makes no sense");
+        return;
+    }
+    lose(a, m.text);
+    if (m.retry_ms > 0) {
+        lower(&a->retry_ms, NEVER - 1);
+        uint64_t earliest = clock_monotonic_ms() + jittered(a, bounded(m.retry_ms));
+        if (a->retry_ms < earliest)
+            a->retry_ms = earliest;
+        return;
+    }
+    log_info("refused by the controller: %s", m.text);
+    a->phase = PHASE_DISMISSED;
+    go_home(a, "refused by the controller");
+}
+
+static void hear(struct agent *a, const struct wire_view *view)
+{
+    switch (view->type) {
+    case MSG_CHALLENGE:
+        on_challenge(a, view);
+        break;
+    case MSG_WELCOME:
+        on_welcome(a, view);
+        break;
+    case MSG_ASSIGN:
+        on_assign(a, view);
+        break;
+    case MSG_RENEW:
+        on_renew(a, view);
+        break;
+    case MSG_REFUSE:
+        on_refuse(a, view);
+        break;
+    default:
+        lose(a, "it sends messages that are not for an agent");
+    }
+}
+
+static void link_work(struct agent *a, short revents)
+{
+    struct wire_view view;
+    if (link_ready(&a->link, revents) < 0) {
+        lose_errno(a);
+        return;
+    }
+    while (a->link.fd >= 0) {
+        int got = link_next(&a->link, &view);
+        if (got == 0)
+            return;
+        if (got < 0)
+            lose(a, errno == EPROTONOSUPPORT ? "it speaks another version of the protocol"
+                                             : "it sends what is no message");
+        else
+            hear(a, &view);
+    }
+}
+
+/* ---- what the agent says by itself ---- */
+
+static void report(struct agent *a)
+{
+    struct msg_report m = {.gpu_busy = NAN};
+    struct wire_writer frame = {0};
+    uint64_t now = clock_monotonic_ms();
+    binder_check(&a->binder, &a->tasks, now);
+    sampler_take(&a->sampler, &a->tasks, now, boot_ms(), &m);
+    clients_progress(&a->clients, &m.samples, &m.wait_s, &m.busy_s);
+    m.drift = a->binder.drift;
+    m.failed = a->binder.failed;
+    m.held_seq = a->held_seq;
+    m.held_is_own = a->binder.own;
+    int written = msg_report_write(&frame, &m);
+    send_frame(a, written, &frame);
+    publish(a);
+}
+
+/* Let the controller take the last bytes: a close with unread ones could take them back. */
+static void drain(struct link *link)
+{
+    uint64_t until = clock_monotonic_ms() + GOODBYE_MS;
+    (void)shutdown(link->fd, SHUT_WR);
+    for (uint64_t now = clock_monotonic_ms(); now < until; now = clock_monotonic_ms()) {
+        struct pollfd fd = {.fd = link->fd, .events = POLLIN};
+        char rest[4096];
+        if (poll(&fd, 1, (int)(until - now)) <= 0 || recv(link->fd, rest, sizeof rest, 0) <= 0)
+            return;
+    }
+}
+
+static void say_goodbye(struct agent *a)
+{
+    struct msg_goodbye m = {.age_ms = clock_monotonic_ms() - a->started_ms,
+                            .samples = NAN,
+                            .wait_s = NAN,
+                            .busy_s = NAN};
+    struct wire_writer frame = {0};
+    if (a->phase != PHASE_MANAGED)
+        return;
+    m.loader_cpu_s = a->sampler.loader_cpu_s;
+    m.drift = a->binder.drift;
+    m.failed = a->binder.failed;
+    int written = msg_goodbye_write(&frame, &m);
+    send_frame(a, written, &frame);
+    if (a->link.fd >= 0)
+        drain(&a->link);
+}
+
+/* ---- time ---- */
+
+/* Does anybody need to know the tasks? Without a controller and on own placement nobody does. */
+static bool watching(const struct agent *a)
+{
+    return a->phase == PHASE_MANAGED || !a->binder.own;
+}
+
+static uint64_t next_event(const struct agent *a)
+{
+    uint64_t at = a->lease_until_ms;
+    if (a->phase == PHASE_APART)
+        lower(&at, a->retry_ms);
+    if (a->phase == PHASE_GREETING || a->phase == PHASE_WELCOMING)
+        lower(&at, a->phase_deadline_ms);
+    if (a->phase == PHASE_MANAGED)
+        lower(&at, a->report_at_ms);
+    if (watching(a))
+        lower(&at, a->scan_at_ms);
+    return at;
+}
+
+static void lease_over(struct agent *a)
+{
+    if (a->link.fd >= 0)
+        lose(a, "it has said nothing for the length of a lease");
+    a->lease_until_ms = NEVER;
+    go_home(a, "no word from a controller for the length of a lease");
+}
+
+static void timers(struct agent *a)
+{
+    struct bind_result result;
+    uint64_t now = clock_monotonic_ms();
+    if (now >= a->lease_until_ms)
+        lease_over(a);
+    if ((a->phase == PHASE_GREETING || a->phase == PHASE_WELCOMING) && now >= a->phase_deadline_ms)
+        lose(a, "no answer in time");
+    if (a->phase == PHASE_APART && now >= a->retry_ms)
+        connect_now(a, now);
+    if (watching(a) && now >= a->scan_at_ms)
+        scan(a, &result);
+    if (a->phase == PHASE_MANAGED && now >= a->report_at_ms) {
+        report(a);
+        a->report_at_ms = now + a->report_ms;
+    }
+}
+
+/* ---- the thread ---- */
+
+static int timeout_until(uint64_t at)
+{
+    uint64_t now = clock_monotonic_ms();
+    if (at == NEVER)
+        return -1;
+    if (at <= now)
+        return 0;
+    return at - now > INTERVAL_MAX_MS ? INTERVAL_MAX_MS : (int)(at - now);
+}
+
+static void client_work(struct agent *a, const struct pollfd *fds, unsigned n)
+{
+    struct msg_client_change greet;
+    bool announced = false;
+    describe(a, &greet);
+    clients_ready(&a->clients, fds, n, &a->tasks, &greet, &announced);
+    msg_client_change_free(&greet);
+    if (announced)
+        lower(&a->scan_at_ms, clock_monotonic_ms() + ANNOUNCE_MS);
+}
+
+static void wait_and_work(struct agent *a)
+{
+    struct pollfd fds[2 + 1 + CLIENTS_MAX];
+    fds[0] = (struct pollfd){.fd = a->wake, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = a->link.fd, .events = link_events(&a->link)};
+    unsigned n = clients_poll(&a->clients, fds + 2);
+    int ready = poll(fds, 2 + n, timeout_until(next_event(a)));
+    if (ready < 0 && errno != EINTR) {
+        log_warning("poll: %s", strerror(errno));
+        (void)poll(NULL, 0, 1000); /* whatever it is, do not spin */
+    }
+    if (ready <= 0)
+        return;
+    if (fds[1].fd >= 0 && fds[1].revents != 0)
+        link_work(a, fds[1].revents);
+    client_work(a, fds + 2, n);
+}
+
+static void release(struct agent *a)
+{
+    link_close(&a->link);
+    clients_free(&a->clients);
+    binder_free(&a->binder);
+    tasks_free(&a->tasks);
+    msg_register_free(&a->about);
+}
+
+static void *run(void *argument)
+{
+    struct agent *a = argument;
+    (void)pthread_setname_np(pthread_self(), "adl-agent");
+    while (!atomic_load(&a->leaving)) {
+        timers(a);
+        if (!atomic_load(&a->leaving))
+            wait_and_work(a);
+    }
+    go_home(a, "the step ends"); /* loaders that outlive their rank for a moment, too */
+    say_goodbye(a);
+    publish(a);
+    release(a);
+    return NULL;
+}
+
+/* ---- from outside ---- */
+
+static int copy_about(struct msg_register *to, const struct msg_register *from)
+{
+    *to = *from;
+    to->own = to->held = CPUS_EMPTY;
+    return cpus_copy(&to->own, &from->own);
+}
+
+static struct agent *create(const struct agent_step *step)
+{
+    struct agent *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return NULL;
+    a->args = step->args;
+    a->started_ms = clock_monotonic_ms();
+    a->random = ((uint64_t)getpid() << 32) ^ clock_monotonic_ns() ^ step->about.job;
+    a->random = a->random != 0 ? a->random : 1;
+    a->backoff_ms = BACKOFF_MIN_MS;
+    a->lease_ms = DEFAULT_LEASE_MS;
+    a->report_ms = a->scan_ms = DEFAULT_REPORT_MS;
+    a->lease_until_ms = NEVER;
+    binder_init(&a->binder);
+    link_init(&a->link);
+    clients_init(&a->clients, -1, step->about.uid);
+    (void)pthread_mutex_init(&a->summary_lock, NULL);
+    a->tasks.fs.fd = a->wake = -1;
+    if (copy_about(&a->about, &step->about) == 0 &&
+        tasks_init(&a->tasks, "", step->ranks, step->nranks, getpid()) == 0 &&
+        (a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
+        return a;
+    int saved = errno;
+    release(a);
+    free(a);
+    errno = saved;
+    return NULL;
+}
+
+/* Start the thread with every signal blocked: none of the host's signals is ours to take. */
+static int start_thread(struct agent *a)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int rc = pthread_attr_init(&attributes);
+    if (rc != 0)
+        return rc;
+    sigfillset(&all);
+    rc = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (rc == 0 && (rc = pthread_sigmask(SIG_SETMASK, &all, &before)) == 0) {
+        rc = pthread_create(&a->thread, &attributes, run, a);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    (void)pthread_attr_destroy(&attributes);
+    return rc;
+}
+
+struct agent *agent_start(const struct agent_step *step)
+{
+    struct agent *a = create(step);
+    if (a == NULL)
+        return NULL;
+    a->clients.listener = step->listener;
+    int rc = start_thread(a);
+    if (rc == 0)
+        return a;
+    a->clients.listener = -1;
+    close(a->wake);
+    release(a);
+    free(a);
+    errno = rc;
+    return NULL;
+}
+
+void agent_leave(struct agent *a)
+{
+    uint64_t one = 1;
+    atomic_store(&a->leaving, true);
+    if (write(a->wake, &one, sizeof one) < 0) /* full: it is awake */
+        return;
+}
+
+bool agent_join(struct agent *a, unsigned ms)
+{
+    struct timespec until;
+    if (clock_gettime(CLOCK_REALTIME, &until) < 0)
+        return false;
+    until.tv_sec += (time_t)(ms / 1000);
+    until.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    if (pthread_timedjoin_np(a->thread, NULL, &until) != 0)
+        return false;
+    close(a->wake);
+    (void)pthread_mutex_destroy(&a->summary_lock);
+    free(a);
+    return true;
+}
+
+void agent_summary(struct agent *a, struct agent_summary *summary)
+{
+    pthread_mutex_lock(&a->summary_lock);
+    *summary = a->summary;
+    pthread_mutex_unlock(&a->summary_lock);
+}

@@ -1,0 +1,343 @@
+/* The plugin's part in slurmstepd: see remote.h. */
+#include "config.h"
+
+#include "remote.h"
+
+#include "agent.h"
+#include "clients.h"
+#include "clock.h"
+#include "log.h"
+#include "own.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JOIN_MS   250u /* the longest that a step's end may be held up */
+#define ENV_SIZE  1024
+#define RANKS_MAX 4096u
+
+/* One slurmstepd serves one step. */
+static struct {
+    bool here;      /* in slurmstepd, not in an extern step */
+    bool on;        /* the step takes part */
+    pid_t pid;      /* of slurmstepd */
+    uint32_t tasks; /* of the step on this node */
+    struct args args;
+    struct options options;
+    struct msg_register about;
+    struct rank *ranks;
+    size_t nranks;
+    unsigned exited;
+    char socket[CLIENTS_PATH_MAX]; /* "" none */
+    bool socket_made;
+    struct agent *agent;
+} step;
+
+/* ---- what Slurm knows ---- */
+
+static uint32_t get_u32(spank_t spank, spank_item_t item, uint32_t otherwise)
+{
+    uint32_t value;
+    return spank_get_item(spank, item, &value) == ESPANK_SUCCESS ? value : otherwise;
+}
+
+/* A variable of the job's environment; NULL if it is not set or too long to make sense. */
+static const char *get_env(spank_t spank, const char *name, char *buf, size_t size)
+{
+    return spank_getenv(spank, name, buf, (int)size) == ESPANK_SUCCESS ? buf : NULL;
+}
+
+static uint32_t get_env_u32(spank_t spank, const char *name)
+{
+    char text[32], *end;
+    if (get_env(spank, name, text, sizeof text) == NULL)
+        return 0;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    return errno != 0 || end == text || *end != '\0' || value > UINT32_MAX ? 0 : (uint32_t)value;
+}
+
+static void read_names(spank_t spank)
+{
+    struct msg_register *m = &step.about;
+    char text[MSG_NAME_MAX];
+    const char *node = get_env(spank, "SLURMD_NODENAME", text, sizeof text);
+    if (node == NULL)
+        node = getenv("SLURMD_NODENAME"); /* slurmstepd's own, as slurmd set it */
+    if (gethostname(m->host, sizeof m->host) < 0)
+        m->host[0] = '\0';
+    m->host[sizeof m->host - 1] = '\0';
+    if (node != NULL)
+        snprintf(m->node, sizeof m->node, "%s", node);
+    else
+        snprintf(m->node, sizeof m->node, "%.*s", (int)strcspn(m->host, "."), m->host);
+}
+
+static void read_gpus(spank_t spank)
+{
+    struct msg_register *m = &step.about;
+    char text[ENV_SIZE * 4], *saved = NULL;
+    if (get_env(spank, "SLURM_STEP_GPUS", text, sizeof text) == NULL &&
+        get_env(spank, "SLURM_JOB_GPUS", text, sizeof text) == NULL)
+        return;
+    for (char *gpu = strtok_r(text, ",", &saved); gpu != NULL && m->ngpus < MSG_GPUS_MAX;
+         gpu = strtok_r(NULL, ",", &saved))
+        if (strlen(gpu) < MSG_GPU_MAX)
+            snprintf(m->gpus[m->ngpus++], MSG_GPU_MAX, "%s", gpu);
+}
+
+static void read_about(spank_t spank)
+{
+    struct msg_register *m = &step.about;
+    uid_t uid = 0;
+    snprintf(m->agent, sizeof m->agent, "%s", PACKAGE_VERSION);
+    m->job = get_u32(spank, S_JOB_ID, 0);
+    m->restart = get_u32(spank, S_SLURM_RESTART_COUNT, 0);
+    m->step_nodes = get_u32(spank, S_JOB_NNODES, 1);
+    if (m->step_nodes == 0 || m->step == MSG_STEP_BATCH) /* the batch step reads 0 */
+        m->step_nodes = 1;
+    m->het_job = get_env_u32(spank, "SLURM_HET_JOB_ID");
+    if (spank_get_item(spank, S_JOB_UID, &uid) == ESPANK_SUCCESS)
+        m->uid = (uint32_t)uid;
+    step.tasks = get_u32(spank, S_JOB_LOCAL_TASK_COUNT, 1);
+    if (step.tasks == 0)
+        step.tasks = 1;
+    m->tasks = step.tasks;
+    read_names(spank);
+    read_gpus(spank);
+}
+
+/* ---- before the tasks ---- */
+
+static void log_to_slurm(enum log_level level, const char *line)
+{
+    switch (level) {
+    case LOG_LEVEL_ERROR:
+        slurm_error("adloader: %s", line);
+        break;
+    case LOG_LEVEL_WARNING:
+        slurm_info("adloader: %s", line);
+        break;
+    case LOG_LEVEL_INFO:
+        slurm_verbose("adloader: %s", line);
+        break;
+    case LOG_LEVEL_DEBUG:
+        slurm_debug("adloader: %s", line);
+        break;
+    }
+}
+
+void remote_init(spank_t spank, const struct args *args)
+{
+    memset(&step, 0, sizeof step);
+    step.about.step = get_u32(spank, S_JOB_STEPID, MSG_STEP_EXTERN);
+    if (step.about.step == MSG_STEP_EXTERN)
+        return;
+    step.here = true;
+    step.pid = getpid();
+    step.args = *args;
+    log_to_sink(log_to_slurm);
+    log_set_level(args->log_level);
+}
+
+void remote_option(const char *value)
+{
+    char error[ENV_SIZE];
+    if (step.here && options_take(&step.options, value, error, sizeof error) < 0)
+        log_info("--adloader was ignored: %s", error);
+}
+
+void remote_init_post_opt(spank_t spank)
+{
+    char env_switch[HINTS_TEXT_MAX], env_hints[HINTS_TEXT_MAX], error[ENV_SIZE];
+    if (!step.here)
+        return;
+    if (options_resolve(&step.options, get_env(spank, "ADLOADER", env_switch, sizeof env_switch),
+                        get_env(spank, "ADLOADER_OPTIONS", env_hints, sizeof env_hints),
+                        step.args.default_on, &step.about.hints, error, sizeof error) < 0)
+        log_info("ignored: %s", error);
+    step.on = step.about.hints.on;
+    if (!step.on)
+        return;
+    read_about(spank);
+    if (step.tasks > RANKS_MAX) {
+        log_info("%u tasks on one node are more than are managed", (unsigned)step.tasks);
+        step.on = false;
+        return;
+    }
+    step.ranks = calloc(step.tasks, sizeof *step.ranks);
+    if (step.ranks == NULL)
+        step.on = false;
+}
+
+void remote_user_init(spank_t spank)
+{
+    if (!step.on)
+        return;
+    if (clients_path(step.args.rundir, step.about.node, step.about.job, step.about.step,
+                     step.socket, sizeof step.socket) < 0) {
+        log_info("no client socket: its path below %s would be too long", step.args.rundir);
+        step.socket[0] = '\0';
+        return;
+    }
+    if (spank_setenv(spank, "ADLOADER_SOCKET", step.socket, 1) != ESPANK_SUCCESS)
+        log_debug("ADLOADER_SOCKET could not be set");
+}
+
+/*
+ * In the child, just before exec: how many workers are worth starting. The mask is final here. A
+ * value of the user's stays; bounds that the user gave as hints are kept.
+ */
+void remote_task_init(spank_t spank)
+{
+    struct cpus mask = CPUS_EMPTY;
+    char text[16];
+    if (!step.on || cpus_get_affinity(0, &mask) < 0)
+        return;
+    unsigned have = cpus_count(&mask), keep = step.args.main_cores;
+    const struct hints *hints = &step.about.hints;
+    unsigned workers = have > keep ? have - keep : 1;
+    cpus_free(&mask);
+    if (hints->workers_min > 0 && workers < hints->workers_min)
+        workers = hints->workers_min;
+    if (hints->workers_max > 0 && workers > hints->workers_max)
+        workers = hints->workers_max;
+    snprintf(text, sizeof text, "%u", workers);
+    (void)spank_setenv(spank, "ADLOADER_WORKERS", text, 0); /* there already: the user's */
+}
+
+/* ---- the tasks start ---- */
+
+static void judge_confinement(spank_t spank)
+{
+    struct msg_register *m = &step.about;
+    struct own_grant grant = {.threads_per_core = 1};
+    char *cores = NULL;
+    uint16_t ncpus = 0;
+    if (spank_get_item(spank, S_STEP_ALLOC_CORES, &cores) == ESPANK_SUCCESS)
+        grant.abstract_cores = cores;
+    if (spank_get_item(spank, S_JOB_NCPUS, &ncpus) == ESPANK_SUCCESS)
+        grant.cpus = ncpus;
+    long first = cpus_next(&m->own, 0);
+    grant.threads_per_core = own_threads_per_core("", first >= 0 ? (unsigned)first : 0);
+    long machine = sysconf(_SC_NPROCESSORS_ONLN);
+    m->unconfined = own_is_unconfined(&m->own, &grant, machine > 0 ? (unsigned)machine : UINT_MAX);
+    char list[ENV_SIZE];
+    (void)cpus_format(&m->own, list, sizeof list);
+    if (m->unconfined)
+        log_warning("the tasks may run on CPUs %s, which is more than Slurm gave the step (cores "
+                    "%s, %u CPUs): its CPUs are not known and it only watches; use "
+                    "TaskPlugin=task/affinity or task/cgroup",
+                    list, cores != NULL ? cores : "?", (unsigned)ncpus);
+    else
+        log_debug("own CPUs %s (Slurm says cores %s, %u CPUs)", list, cores != NULL ? cores : "?",
+                  (unsigned)ncpus);
+}
+
+static int make_socket(void)
+{
+    char error[ENV_SIZE];
+    if (step.socket[0] == '\0')
+        return -1;
+    int fd = clients_listen(step.socket, step.about.uid, error, sizeof error);
+    if (fd < 0)
+        log_info("%s", error);
+    step.socket_made = fd >= 0;
+    return fd;
+}
+
+static void start_agent(spank_t spank)
+{
+    if (own_read(step.ranks, step.nranks, &step.about.own) < 0) {
+        log_info("the masks of the tasks cannot be read: %s", strerror(errno));
+        return;
+    }
+    judge_confinement(spank);
+    struct agent_step start = {.args = step.args,
+                               .about = step.about,
+                               .ranks = step.ranks,
+                               .nranks = step.nranks,
+                               .listener = make_socket()};
+    step.agent = agent_start(&start);
+    if (step.agent == NULL) {
+        log_warning("the agent cannot be started: %s", strerror(errno));
+        if (start.listener >= 0)
+            close(start.listener);
+    }
+}
+
+void remote_task_post_fork(spank_t spank)
+{
+    pid_t pid = -1;
+    if (!step.on || step.agent != NULL || step.nranks == step.tasks)
+        return;
+    if (getpid() != step.pid) {
+        /* contain_spank: this is a helper process that shares our memory; a thread would not
+         * outlive it */
+        log_warning("callbacks run in a helper process (contain_spank): no agent is started");
+        step.on = false;
+        return;
+    }
+    if (spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS || pid <= 0) {
+        log_info("a task has no process id: no agent is started");
+        step.on = false;
+        return;
+    }
+    step.ranks[step.nranks++].pid = pid;
+    if (step.nranks == step.tasks)
+        start_agent(spank);
+}
+
+/* ---- the tasks end ---- */
+
+/* One line for who asked for it (report). */
+static void tell_user(void)
+{
+    struct agent_summary s;
+    char name[64];
+    if (!step.about.hints.report)
+        return;
+    agent_summary(step.agent, &s);
+    if (msg_step_name(step.about.job, step.about.step, name, sizeof name) < 0)
+        return;
+    if (!s.registered)
+        slurm_spank_log("adloader: step %s on %s was not managed: no controller answered", name,
+                        step.about.node);
+    else
+        slurm_spank_log("adloader: step %s on %s: loaders on %u to %u CPUs in %u changes, %.1f CPU "
+                        "seconds, %u masks changed by others, %u binds failed",
+                        name, step.about.node, s.cores_min, s.cores_max, s.changes, s.loader_cpu_s,
+                        (unsigned)s.drift, (unsigned)s.failed);
+}
+
+void remote_task_exit(spank_t spank)
+{
+    (void)spank;
+    if (!step.on || step.agent == NULL || ++step.exited != step.tasks)
+        return;
+    tell_user();
+    agent_leave(step.agent);
+}
+
+void remote_exit(spank_t spank)
+{
+    (void)spank;
+    if (!step.here)
+        return;
+    if (step.socket_made && unlink(step.socket) < 0 && errno != ENOENT)
+        log_debug("%s cannot be removed: %s", step.socket, strerror(errno));
+    if (step.agent != NULL) {
+        agent_leave(step.agent);
+        if (!agent_join(step.agent, JOIN_MS))
+            log_info("the agent is late and was left behind");
+    }
+    for (size_t i = 0; i < step.nranks; i++)
+        cpus_free(&step.ranks[i].home);
+    free(step.ranks);
+    cpus_free(&step.about.own);
+    memset(&step, 0, sizeof step);
+}

@@ -1,0 +1,26 @@
+/*
+ * What the step's tasks did since the last sample: CPU time of loaders and of the rest, time spent
+ * waiting for a CPU, states, bytes read. One pass over the inventory of the last scan.
+ */
+#ifndef ADLOADER_SAMPLE_H
+#define ADLOADER_SAMPLE_H
+
+#include "msg.h"
+#include "tasks.h"
+
+#include <stdint.h>
+
+struct sampler {
+    uint64_t last_ms, last_boot_ms;
+    double loader_cpu_s; /* since the start */
+};
+
+/*
+ * Fills interval_ms, tasks, workers, runnable, io_wait, loader_cpu_s, main_cpu_s, queue_s and
+ * read_bytes of the report. CPU time that a task used before it was first seen counts if the task
+ * began since the last sample. What a task does after the last sample that sees it is not counted.
+ */
+void sampler_take(struct sampler *s, struct tasks *tasks, uint64_t now_ms, uint64_t boot_ms,
+                  struct msg_report *report);
+
+#endif

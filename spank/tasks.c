@@ -1,0 +1,641 @@
+/* The inventory of a step's processes and threads: see tasks.h. */
+#include "config.h"
+
+#include "tasks.h"
+
+#include "log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define YOUNG_LOOKS      4u     /* a task's name and program are read anew at so many scans ... */
+#define LOOK_PERIOD      16u    /* ... and then at every so many */
+#define MACHINE_PIDS_MAX 32768u /* processes of the whole machine that a descent search reads */
+#define ANCESTORS_MAX    64     /* steps up the tree, against loops in text that is not ours */
+#define CLASSIFY_PASSES  4      /* generations of processes that loaders start */
+
+/* ---- life ---- */
+
+static void drop_fd(struct tasks *t, struct task *task)
+{
+    if (task->fd < 0)
+        return;
+    close(task->fd);
+    task->fd = -1;
+    t->nfds--;
+}
+
+void tasks_free(struct tasks *t)
+{
+    for (size_t i = 0; i < t->ntasks; i++)
+        drop_fd(t, &t->tasks[i]);
+    for (size_t i = 0; i < t->nranks; i++)
+        cpus_free(&t->ranks[i].home);
+    cpus_free(&t->home);
+    free(t->ranks);
+    free(t->processes);
+    free(t->tasks);
+    procfs_close(&t->fs);
+    memset(t, 0, sizeof *t);
+    t->fs.fd = -1;
+}
+
+static int copy_ranks(struct tasks *t, const struct rank *ranks, size_t nranks)
+{
+    t->ranks = calloc(nranks > 0 ? nranks : 1, sizeof *t->ranks);
+    if (t->ranks == NULL)
+        return -1;
+    for (size_t i = 0; i < nranks; i++) {
+        t->ranks[i] = (struct rank){.pid = ranks[i].pid, .start_ticks = ranks[i].start_ticks};
+        t->nranks = i + 1;
+        if (cpus_copy(&t->ranks[i].home, &ranks[i].home) < 0 ||
+            cpus_or(&t->home, &ranks[i].home) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tasks_init(struct tasks *t, const char *root, const struct rank *ranks, size_t nranks,
+               pid_t self)
+{
+    memset(t, 0, sizeof *t);
+    t->fs.fd = -1;
+    t->self = self;
+    char name[PROCFS_COMM_MAX];
+    if (procfs_open(&t->fs, root) < 0 || copy_ranks(t, ranks, nranks) < 0) {
+        int saved = errno;
+        tasks_free(t);
+        errno = saved;
+        return -1;
+    }
+    if (procfs_program(&t->fs, self, &t->self_dev, &t->self_ino, name, sizeof name) < 0)
+        t->self_ino = 0;
+    for (size_t i = 0; i < nranks && !t->grouped; i++)
+        t->grouped = stepgroup_find(&t->group, &t->fs, ranks[i].pid) == 0;
+    return 0;
+}
+
+/* ---- look-up ---- */
+
+static int compare_process(const void *key, const void *element)
+{
+    pid_t a = *(const pid_t *)key, b = ((const struct process *)element)->pid;
+    return (a > b) - (a < b);
+}
+
+static int compare_task(const void *key, const void *element)
+{
+    pid_t a = *(const pid_t *)key, b = ((const struct task *)element)->tid;
+    return (a > b) - (a < b);
+}
+
+static struct process *find_process(struct process *array, size_t n, pid_t pid)
+{
+    return n == 0 ? NULL : bsearch(&pid, array, n, sizeof *array, compare_process);
+}
+
+struct process *tasks_process(const struct tasks *t, pid_t pid)
+{
+    return find_process(t->processes, t->nprocesses, pid);
+}
+
+struct task *tasks_task(const struct tasks *t, pid_t tid)
+{
+    return t->ntasks == 0 ? NULL
+                          : bsearch(&tid, t->tasks, t->ntasks, sizeof *t->tasks, compare_task);
+}
+
+const struct cpus *tasks_home(const struct tasks *t, const struct task *task)
+{
+    const struct process *p = tasks_process(t, task->pid);
+    return p != NULL && p->rank >= 0 ? &t->ranks[p->rank].home : &t->home;
+}
+
+static const struct rank *rank_of(const struct tasks *t, pid_t pid, int *index)
+{
+    for (size_t i = 0; i < t->nranks; i++)
+        if (t->ranks[i].pid == pid) {
+            *index = (int)i;
+            return &t->ranks[i];
+        }
+    return NULL;
+}
+
+bool tasks_alive(const struct tasks *t, const struct task *task)
+{
+    uint64_t run, waited;
+    if (task->fd >= 0)
+        return procfs_schedstat_read(task->fd, &run, &waited) == 0;
+    struct procfs_stat stat;
+    return procfs_thread_stat(&t->fs, task->pid, task->tid, &stat) == 0 &&
+           stat.start_ticks == task->start_ticks && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* Up the tree from pid: does it come to a rank, or to a process known as the step's? */
+static bool descends(const struct tasks *t, pid_t pid)
+{
+    for (int up = 0; up < ANCESTORS_MAX && pid > 1; up++) {
+        struct procfs_stat stat;
+        int index;
+        if (procfs_process_stat(&t->fs, pid, &stat) < 0)
+            return false;
+        const struct rank *rank = rank_of(t, pid, &index);
+        if (rank != NULL && rank->start_ticks == stat.start_ticks)
+            return true;
+        const struct process *known = tasks_process(t, pid);
+        if (known != NULL && known->start_ticks == stat.start_ticks)
+            return true;
+        pid = stat.ppid;
+    }
+    return false;
+}
+
+bool tasks_belongs(const struct tasks *t, pid_t pid)
+{
+    if (pid <= 1 || pid == t->self)
+        return false;
+    return t->grouped ? stepgroup_contains(&t->group, &t->fs, pid) : descends(t, pid);
+}
+
+/* ---- which processes there are ---- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sort, and drop doubles (a process that changed its group while the groups were read). */
+static size_t sort_ids(pid_t *ids, size_t n)
+{
+    size_t kept = 0;
+    qsort(ids, n, sizeof *ids, compare_ids);
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || ids[i] != ids[kept - 1])
+            ids[kept++] = ids[i];
+    return kept;
+}
+
+struct edge {
+    pid_t pid, ppid;
+    bool inside;
+};
+
+static int compare_edge(const void *key, const void *element)
+{
+    pid_t a = *(const pid_t *)key, b = ((const struct edge *)element)->pid;
+    return (a > b) - (a < b);
+}
+
+/* Is the process the step's by itself: a rank, or one that was the step's before? */
+static bool is_root(const struct tasks *t, pid_t pid, uint64_t start_ticks)
+{
+    int index;
+    const struct rank *rank = rank_of(t, pid, &index);
+    const struct process *known = tasks_process(t, pid);
+    return (rank != NULL && rank->start_ticks == start_ticks) ||
+           (known != NULL && known->start_ticks == start_ticks);
+}
+
+/* Read who is whose child, for the whole machine, in the order of ids. Returns how many. */
+static size_t read_edges(const struct tasks *t, const pid_t *ids, size_t n, struct edge *edges)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct procfs_stat stat;
+        if (procfs_process_stat(&t->fs, ids[i], &stat) < 0 || stat.kernel_thread)
+            continue;
+        edges[kept++] = (struct edge){ids[i], stat.ppid, is_root(t, ids[i], stat.start_ticks)};
+    }
+    return kept;
+}
+
+/* Spread "inside" from parents to children until nothing changes (ids may have wrapped). */
+static void spread(struct edge *edges, size_t n)
+{
+    bool changed = true;
+    for (int pass = 0; changed && pass < ANCESTORS_MAX; pass++) {
+        changed = false;
+        for (size_t i = 0; i < n; i++) {
+            if (edges[i].inside)
+                continue;
+            const struct edge *parent =
+                bsearch(&edges[i].ppid, edges, n, sizeof *edges, compare_edge);
+            if (parent != NULL && parent->inside)
+                edges[i].inside = changed = true;
+        }
+    }
+}
+
+/* Without a group: the descendants of the ranks and of what was the step's before. */
+static ssize_t list_descendants(const struct tasks *t, pid_t *pids, size_t max, bool *more)
+{
+    ssize_t found = -1;
+    pid_t *ids = malloc(MACHINE_PIDS_MAX * sizeof *ids);
+    struct edge *edges = NULL;
+    if (ids == NULL)
+        goto out;
+    ssize_t n = procfs_list(&t->fs, "", ids, MACHINE_PIDS_MAX, more);
+    if (n < 0)
+        goto out;
+    edges = malloc(((size_t)n + 1) * sizeof *edges);
+    if (edges == NULL)
+        goto out;
+    size_t nedges = read_edges(t, ids, sort_ids(ids, (size_t)n), edges);
+    spread(edges, nedges);
+    found = 0;
+    for (size_t i = 0; i < nedges; i++) {
+        if (!edges[i].inside)
+            continue;
+        if ((size_t)found == max) {
+            *more = true;
+            break;
+        }
+        pids[found++] = edges[i].pid;
+    }
+out:
+    free(edges);
+    free(ids);
+    return found;
+}
+
+/* ---- looking at processes ---- */
+
+static uint64_t hash_bytes(const char *bytes, size_t length)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211u;
+    return hash;
+}
+
+static void read_identity(const struct tasks *t, struct process *p)
+{
+    char command[2048], program[64];
+    p->identity_age = 0;
+    if (procfs_program(&t->fs, p->pid, &p->program_dev, &p->program_ino, program, sizeof program) <
+        0) {
+        p->program_ino = 0;
+        return;
+    }
+    p->own_image =
+        t->self_ino != 0 && p->program_ino == t->self_ino && p->program_dev == t->self_dev;
+    p->launcher = classify_is_launcher(program);
+    ssize_t length = procfs_command_line(&t->fs, p->pid, command, sizeof command);
+    size_t usable = length > 0 ? (size_t)length : 0;
+    p->command_hash = hash_bytes(command, usable);
+    p->helper = classify_is_helper(command, usable);
+}
+
+static bool look_due(uint8_t looks, uint32_t scan, pid_t id)
+{
+    return looks < YOUNG_LOOKS || (scan + (uint32_t)id) % LOOK_PERIOD == 0;
+}
+
+/* Fill one process's record from /proc and from what is known of it. False: it is gone. */
+static bool look_at_process(const struct tasks *t, pid_t pid, struct process *p)
+{
+    struct procfs_stat stat;
+    if (procfs_process_stat(&t->fs, pid, &stat) < 0 || stat.kernel_thread || stat.state == 'Z' ||
+        stat.state == 'X')
+        return false;
+    const struct process *old = tasks_process(t, pid);
+    if (old != NULL && old->start_ticks == stat.start_ticks)
+        *p = *old;
+    else
+        *p = (struct process){.pid = pid, .start_ticks = stat.start_ticks, .rank = -1};
+    bool renamed = strcmp(p->comm, stat.comm) != 0; /* perhaps by exec */
+    p->ppid = stat.ppid;
+    p->cpu_ticks = stat.cpu_ticks;
+    p->threads = stat.threads;
+    p->state = stat.state;
+    p->seen = t->scan;
+    p->parent_known = p->same_program = p->forks_workers = false;
+    memcpy(p->comm, stat.comm, sizeof p->comm);
+    int index;
+    const struct rank *rank = rank_of(t, pid, &index);
+    p->is_rank = rank != NULL && rank->start_ticks == stat.start_ticks;
+    if (p->is_rank)
+        p->rank = index;
+    if (p->identity_age < UINT8_MAX)
+        p->identity_age++;
+    if (renamed || p->own_image || look_due(p->looks, t->scan, pid))
+        read_identity(t, p);
+    if (p->looks < UINT8_MAX)
+        p->looks++;
+    return true;
+}
+
+/* Who descends from which rank, and who runs its parent's program without an exec between. */
+static void relate_processes(const struct tasks *t, struct process *array, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct process *p = &array[i];
+        struct process *parent = find_process(array, n, p->ppid);
+        if (parent == NULL || p->is_rank)
+            continue;
+        p->parent_known = true;
+        if (p->identity_age == 0 && parent->identity_age != 0)
+            read_identity(t, parent); /* compare with what the parent is now */
+        p->same_program = p->program_ino != 0 && p->program_ino == parent->program_ino &&
+                          p->program_dev == parent->program_dev &&
+                          p->command_hash == parent->command_hash;
+        if (p->same_program)
+            parent->forks_workers = true;
+        struct process *up = parent;
+        for (int hop = 0; hop < ANCESTORS_MAX && up != NULL && !up->is_rank; hop++)
+            up = find_process(array, n, up->ppid);
+        if (up != NULL && up->is_rank)
+            p->rank = up->rank;
+        else if (p->rank < 0 && t->nranks == 1)
+            p->rank = 0;
+    }
+}
+
+static int scan_processes(struct tasks *t)
+{
+    pid_t *pids = malloc(TASKS_PROCESSES_MAX * sizeof *pids);
+    if (pids == NULL)
+        return -1;
+    bool more = false;
+    ssize_t n = t->grouped ? stepgroup_list(&t->group, pids, TASKS_PROCESSES_MAX, &more)
+                           : list_descendants(t, pids, TASKS_PROCESSES_MAX, &more);
+    struct process *array = n < 0 ? NULL : calloc((size_t)n + 1, sizeof *array);
+    if (array == NULL) {
+        free(pids);
+        return -1;
+    }
+    size_t sorted = sort_ids(pids, (size_t)n), kept = 0;
+    for (size_t i = 0; i < sorted; i++)
+        if (pids[i] != t->self && look_at_process(t, pids[i], &array[kept]))
+            kept++;
+    free(pids);
+    relate_processes(t, array, kept);
+    free(t->processes);
+    t->processes = array;
+    t->nprocesses = kept;
+    t->cut = t->cut || more;
+    return 0;
+}
+
+/* ---- looking at threads ---- */
+
+/* Fill one thread's record. False: it is gone. */
+static bool look_at_thread(const struct tasks *t, struct process *p, pid_t tid, struct task *task)
+{
+    const struct task *old = tasks_task(t, tid);
+    bool known =
+        old != NULL && old->pid == p->pid && (tid != p->pid || old->start_ticks == p->start_ticks);
+    if (known)
+        *task = *old;
+    else
+        *task = (struct task){.tid = tid, .pid = p->pid, .fd = -1};
+    if (tid == p->pid) { /* the process's own stat is the main thread's but for the CPU time */
+        task->start_ticks = p->start_ticks;
+        task->kind = (uint8_t)classify_name(p->comm);
+        task->state = p->state;
+    } else if (!known || look_due(task->looks, t->scan, tid)) {
+        struct procfs_stat stat;
+        if (procfs_thread_stat(&t->fs, p->pid, tid, &stat) < 0)
+            return false;
+        if (known && stat.start_ticks != old->start_ticks)
+            *task = (struct task){.tid = tid, .pid = p->pid, .fd = -1};
+        task->start_ticks = stat.start_ticks;
+        task->kind = (uint8_t)classify_name(stat.comm);
+        task->state = stat.state;
+    }
+    if (task->looks < UINT8_MAX)
+        task->looks++;
+    task->seen = t->scan;
+    if (task->kind == NAME_TRAINER)
+        p->trainer_threads = true;
+    return true;
+}
+
+struct task_list {
+    struct task *items;
+    size_t n, size;
+};
+
+static struct task *task_slot(struct task_list *list)
+{
+    if (list->n == list->size) {
+        size_t size = list->size == 0 ? 64 : list->size * 2;
+        struct task *grown = realloc(list->items, size * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        list->items = grown;
+        list->size = size;
+    }
+    return &list->items[list->n];
+}
+
+/* All threads of one process into the list; -1 only without memory. */
+static int scan_process_threads(struct tasks *t, struct process *p, pid_t *tids,
+                                struct task_list *list)
+{
+    ssize_t n = 1;
+    bool more = false;
+    tids[0] = p->pid;
+    p->trainer_threads = p->trainer_threads && p->threads > 1;
+    if (p->threads > 1) {
+        char path[64];
+        snprintf(path, sizeof path, "%d/task", (int)p->pid);
+        n = procfs_list(&t->fs, path, tids, TASKS_THREADS_MAX, &more);
+    }
+    t->cut = t->cut || more;
+    for (ssize_t i = 0; i < n; i++) {
+        if (list->n == TASKS_THREADS_MAX) {
+            t->cut = true;
+            return 0;
+        }
+        struct task *slot = task_slot(list);
+        if (slot == NULL)
+            return -1;
+        if (look_at_thread(t, p, tids[i], slot))
+            list->n++;
+    }
+    return 0;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+    pid_t x = ((const struct task *)a)->tid, y = ((const struct task *)b)->tid;
+    return (x > y) - (x < y);
+}
+
+/* Close what the old list kept open for tasks that the new one does not continue. */
+static void drop_lost(struct tasks *t, const struct task_list *list)
+{
+    for (size_t i = 0; i < t->ntasks; i++) {
+        struct task *old = &t->tasks[i];
+        const struct task *now = list->n == 0 ? NULL
+                                              : bsearch(&old->tid, list->items, list->n,
+                                                        sizeof *list->items, compare_task);
+        if (now == NULL || now->fd != old->fd)
+            drop_fd(t, old);
+    }
+}
+
+static int scan_threads(struct tasks *t)
+{
+    struct task_list list = {NULL, 0, 0};
+    pid_t *tids = malloc(TASKS_THREADS_MAX * sizeof *tids);
+    int rc = tids == NULL ? -1 : 0;
+    for (size_t i = 0; rc == 0 && i < t->nprocesses; i++)
+        rc = scan_process_threads(t, &t->processes[i], tids, &list);
+    free(tids);
+    if (rc < 0) {
+        free(list.items); /* the old list stays as it was */
+        return -1;
+    }
+    if (list.n > 0)
+        qsort(list.items, list.n, sizeof *list.items, compare_tids);
+    drop_lost(t, &list);
+    free(t->tasks);
+    t->tasks = list.items;
+    t->ntasks = list.n;
+    return 0;
+}
+
+/* ---- classes ---- */
+
+static uint64_t age_ms(const struct tasks *t, uint64_t start_ticks, uint64_t boot_ms)
+{
+    uint64_t start_ms = start_ticks * 1000u / (uint64_t)t->fs.tick_hz;
+    return boot_ms > start_ms ? boot_ms - start_ms : 0;
+}
+
+static enum task_class process_class(const struct tasks *t, const struct process *p,
+                                     uint64_t boot_ms)
+{
+    const struct process *parent = p->parent_known ? tasks_process(t, p->ppid) : NULL;
+    const struct process_view view = {
+        .is_rank = p->is_rank,
+        .not_yet_program = p->own_image,
+        .parent_known = p->parent_known,
+        .parent_loader = parent != NULL && parent->class == TASK_LOADER,
+        .same_program = p->same_program,
+        .launcher = p->launcher,
+        .parent_helper = parent != NULL && parent->helper,
+        .forks_workers = p->forks_workers,
+        .trainer_threads = p->trainer_threads,
+        .announced = p->announced,
+        .comm = p->comm,
+        .age_ms = age_ms(t, p->start_ticks, boot_ms),
+    };
+    return classify_process(&view);
+}
+
+static void classify_processes(struct tasks *t, uint64_t boot_ms)
+{
+    bool changed = true;
+    for (int pass = 0; changed && pass < CLASSIFY_PASSES; pass++) {
+        changed = false;
+        for (size_t i = 0; i < t->nprocesses; i++) {
+            struct process *p = &t->processes[i];
+            enum task_class class = process_class(t, p, boot_ms);
+            changed = changed || class != p->class;
+            p->class = class;
+        }
+    }
+}
+
+static enum task_class thread_class(const struct process *p, const struct task *task)
+{
+    const struct thread_view view = {.process = p->class,
+                                     .is_main = task->tid == task->pid,
+                                     .announced = task->announced,
+                                     .kind = (enum name_kind)task->kind};
+    return classify_thread(&view);
+}
+
+static void keep_open(struct tasks *t, struct task *task)
+{
+    if (task->fd >= 0 || t->nfds >= TASKS_FDS_MAX)
+        return;
+    task->fd = procfs_schedstat_open(&t->fs, task->pid, task->tid);
+    if (task->fd >= 0)
+        t->nfds++;
+}
+
+static void set_class(struct tasks *t, const struct process *p, struct task *task)
+{
+    task->class = (uint8_t)thread_class(p, task);
+    if (task->class == TASK_LOADER) {
+        t->nloaders++;
+        keep_open(t, task);
+    } else {
+        drop_fd(t, task);
+    }
+    if (task->class == TASK_UNDECIDED)
+        t->undecided = true;
+}
+
+static void classify_threads(struct tasks *t)
+{
+    t->nloaders = 0;
+    t->undecided = false;
+    for (size_t i = 0; i < t->ntasks; i++) {
+        const struct process *p = tasks_process(t, t->tasks[i].pid);
+        if (p != NULL)
+            set_class(t, p, &t->tasks[i]);
+    }
+}
+
+void tasks_classify(struct tasks *t, uint64_t boot_ms)
+{
+    classify_processes(t, boot_ms);
+    classify_threads(t);
+}
+
+int tasks_scan(struct tasks *t, uint64_t boot_ms)
+{
+    bool was_cut = t->cut;
+    t->scan++;
+    t->cut = false;
+    if (scan_processes(t) < 0 || scan_threads(t) < 0)
+        return -1;
+    tasks_classify(t, boot_ms);
+    if (t->cut && !was_cut)
+        log_info(
+            "more than %u processes or %u threads in the step: the rest stays as Slurm placed it",
+            TASKS_PROCESSES_MAX, TASKS_THREADS_MAX);
+    return 0;
+}
+
+/* ---- what clients and reports ask ---- */
+
+int tasks_announce(struct tasks *t, pid_t pid, pid_t tid, bool on)
+{
+    struct process *p = tasks_process(t, pid);
+    struct task *task = tasks_task(t, tid);
+    if (p == NULL || task == NULL || task->pid != pid) {
+        errno = ESRCH;
+        return -1;
+    }
+    if (p->is_rank && tid == pid) {
+        errno = EPERM;
+        return -1;
+    }
+    task->announced = on;
+    if (tid == pid)
+        p->announced = on;
+    return 0;
+}
+
+unsigned tasks_workers(const struct tasks *t)
+{
+    unsigned workers = 0;
+    for (size_t i = 0; i < t->nprocesses; i++)
+        workers += t->processes[i].class == TASK_LOADER;
+    for (size_t i = 0; i < t->ntasks; i++) {
+        const struct task *task = &t->tasks[i];
+        const struct process *p = tasks_process(t, task->pid);
+        workers += task->class == TASK_LOADER && p != NULL && p->class != TASK_LOADER;
+    }
+    return workers;
+}

@@ -1,0 +1,139 @@
+/*
+ * The inventory of a step's processes and threads on this node, kept from scan to scan: who they
+ * are (id and start time), which of them are loaders, and of the loaders what bind.c and sample.c
+ * need to know. One owner, the agent's thread.
+ *
+ * A scan is bounded in processes and threads; what is over the bound is left alone, and said once.
+ */
+#ifndef ADLOADER_TASKS_H
+#define ADLOADER_TASKS_H
+
+#include "classify.h"
+#include "cpus.h"
+#include "procfs.h"
+#include "stepgroup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TASKS_PROCESSES_MAX 1024u
+#define TASKS_THREADS_MAX   4096u
+#define TASKS_FDS_MAX       256u /* loader tasks whose schedstat is kept open */
+
+/* A task that Slurm started, as it was at the last task_post_fork. */
+struct rank {
+    pid_t pid;
+    uint64_t start_ticks;
+    struct cpus home; /* its mask then: Slurm's own placement */
+};
+
+struct process {
+    pid_t pid, ppid;
+    uint64_t start_ticks;
+    uint64_t cpu_ticks;      /* of all its threads, at the last scan */
+    uint64_t cpu_ticks_last; /* at the last sample */
+    uint64_t read_bytes_last;
+    uint64_t command_hash;
+    dev_t program_dev;
+    ino_t program_ino;
+    uint32_t seen, threads;
+    int rank; /* index of the rank it descends from, -1 unknown */
+    enum task_class class;
+    char comm[PROCFS_COMM_MAX];
+    char state;
+    uint8_t looks;        /* scans that it was seen in, up to a limit */
+    uint8_t identity_age; /* scans since program and command line were read */
+    bool sampled, is_rank, launcher, helper, own_image, trainer_threads, announced;
+    bool parent_known, same_program, forks_workers; /* of this scan */
+};
+
+/* Where a loader task stands. */
+enum placement {
+    PLACED_UNTOUCHED, /* never bound: has whatever mask it was born with */
+    PLACED_ASSIGNED,
+    PLACED_HOME /* was bound and is restored */
+};
+
+struct task {
+    pid_t tid, pid;
+    uint64_t start_ticks;
+    uint64_t run_ns, wait_ns; /* at the last sample */
+    uint64_t mask_hash;       /* bind.c: of the mask read back after the last bind, 0 none */
+    uint64_t tries_from_ms;   /* bind.c: start of the minute in which tries counts */
+    uint32_t generation;      /* bind.c: target that it was last brought to */
+    uint32_t seen;
+    int fd;         /* its schedstat, -1 not kept open */
+    uint8_t looks;  /* how often its name was read */
+    uint8_t kind;   /* enum name_kind of its name */
+    uint8_t class;  /* enum task_class */
+    uint8_t placed; /* enum placement */
+    uint8_t tries;
+    char state;
+    bool announced, sampled, given_up;
+    bool checked; /* bind.c: looked at whether it has inherited a loader's mask */
+};
+
+struct tasks {
+    struct procfs fs;
+    struct stepgroup group;
+    bool grouped; /* group is valid; else the ranks' descendants are followed */
+    pid_t self;   /* slurmstepd: never one of the step's */
+    dev_t self_dev;
+    ino_t self_ino;
+    struct rank *ranks;
+    size_t nranks;
+    struct cpus home; /* of all ranks together */
+
+    struct process *processes; /* sorted by pid */
+    size_t nprocesses;
+    struct task *tasks; /* sorted by tid */
+    size_t ntasks;
+    size_t nloaders;
+
+    uint32_t scan;  /* number of the current scan */
+    bool undecided; /* something was too young at the last scan */
+    bool cut;       /* bounds were hit at the last scan */
+    bool gone;      /* the step's group has vanished */
+    unsigned nfds;
+};
+
+/*
+ * root "" is the machine's own /proc. ranks are copied with their masks. self: the calling process.
+ * 0, or -1 (errno).
+ */
+int tasks_init(struct tasks *tasks, const char *root, const struct rank *ranks, size_t nranks,
+               pid_t self);
+void tasks_free(struct tasks *tasks);
+
+/*
+ * Look at all processes and threads and classify them. boot_ms: milliseconds since boot, the clock
+ * of start times. 0, or -1 if nothing could be listed (ENOMEM, or no process is left).
+ */
+int tasks_scan(struct tasks *tasks, uint64_t boot_ms);
+
+/* Classify what the last scan saw anew, after tasks_announce(). */
+void tasks_classify(struct tasks *tasks, uint64_t boot_ms);
+
+/* The tasks' process and rank's mask; NULL if unknown. */
+struct process *tasks_process(const struct tasks *tasks, pid_t pid);
+struct task *tasks_task(const struct tasks *tasks, pid_t tid);
+const struct cpus *tasks_home(const struct tasks *tasks, const struct task *task);
+
+/* Does the process belong to the step now? Asks the kernel, not the last scan. */
+bool tasks_belongs(const struct tasks *tasks, pid_t pid);
+
+/*
+ * The application says that thread tid (in our PID namespace) of its process pid is a loader, or no
+ * longer. The main thread of a rank is refused. 0, -1 (EPERM, ESRCH).
+ */
+int tasks_announce(struct tasks *tasks, pid_t pid, pid_t tid, bool on);
+
+/* Loader processes plus loader threads of other processes: what takes samples. */
+unsigned tasks_workers(const struct tasks *tasks);
+
+/* Is the task still the one that was scanned? */
+bool tasks_alive(const struct tasks *tasks, const struct task *task);
+
+#endif
