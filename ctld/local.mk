@@ -3,15 +3,35 @@
 noinst_LTLIBRARIES += libadl_alloc.la
 libadl_alloc_la_SOURCES = \
 	ctld/alloc.c ctld/alloc.h ctld/alloc_internal.h \
-	ctld/alloc_even.c ctld/alloc_jobs.c ctld/alloc_levels.c ctld/alloc_lowest.c ctld/alloc_node.c \
+	ctld/alloc_even.c ctld/alloc_levels.c ctld/alloc_lowest.c ctld/alloc_sum.c \
+	ctld/alloc_choice.c ctld/alloc_choice.h ctld/alloc_row.c ctld/alloc_branch.c ctld/alloc_dual.c \
+	ctld/alloc_lp.c ctld/alloc_lp.h \
 	ctld/place.c ctld/place.h \
 	ctld/topo.c ctld/topo.h ctld/topo_internal.h ctld/topo_text.c
 libadl_alloc_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
 libadl_alloc_la_LIBADD = $(HWLOC_LIBS)
 
+# Pure parts of the controller that tests and tools use without it.
+noinst_LTLIBRARIES += libadl_ctld.la
+libadl_ctld_la_SOURCES = ctld/claims.c ctld/claims.h ctld/reconcile.c ctld/reconcile.h
+
 sbin_PROGRAMS += adloaderctld
-adloaderctld_SOURCES = ctld/main.c
+adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
+	ctld/agent.c ctld/agent.h \
+	ctld/answer.c ctld/answer.h \
+	ctld/auth.c ctld/auth.h \
+	ctld/control.c ctld/control.h \
+	ctld/daemon.c ctld/daemon.h \
+	ctld/decide.c ctld/decide.h \
+	ctld/demand.c ctld/demand.h \
+	ctld/metrics.c ctld/metrics.h \
+	ctld/query.c ctld/query.h \
+	ctld/registry.c ctld/registry.h \
+	ctld/reload.c ctld/reload.h \
+	ctld/server.c ctld/server.h \
+	ctld/session.c ctld/session.h \
+	ctld/topostore.c ctld/topostore.h
 adloaderctld_CPPFLAGS = $(AM_CPPFLAGS)
 adloaderctld_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
-adloaderctld_LDADD = libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
+adloaderctld_LDADD = libadl_ctld.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
 	$(LIBEVENT_LIBS) $(JSON_C_LIBS) $(MUNGE_LIBS)

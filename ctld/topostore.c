@@ -1,4 +1,6 @@
 /* Topologies by digest, in memory and on disk. See topostore.h. */
+#include "config.h"
+
 #include "topostore.h"
 
 #include "log.h"

@@ -35,7 +35,8 @@ struct topo_entry *topostore_put(struct topostore *store, const char *digest, co
 void topostore_release(struct topo_entry *entry); /* NULL is fine */
 const struct topo *topostore_topo(const struct topo_entry *entry);
 
-/* Whether somebody should be asked for it now: unknown, and nobody was asked in the last seconds. */
+/* Whether somebody should be asked for it now: unknown, and nobody was asked in the last seconds.
+ */
 bool topostore_wants(struct topostore *store, const char *digest, uint64_t now_ms);
 
 /* A digest is lower-case hex and nothing else, so that it may name a file. */

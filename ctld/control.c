@@ -1,0 +1,478 @@
+/* When what is decided and sent. See control.h. */
+#include "config.h"
+
+#include "control.h"
+
+#include "clock.h"
+#include "ctld.h"
+#include "decide.h"
+#include "demand.h"
+#include "log.h"
+#include "session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_MS           100u
+#define SETTLE_CAP_MS     2000u
+#define SETTLE_EXTRA_MS   200u /* after each registration while settling */
+#define RESENDS_MAX       3u   /* then the connection is given up */
+#define WALK_NODES_BUDGET 4096u
+
+static struct timeval milliseconds(uint64_t ms)
+{
+    return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+}
+
+/* ---- marking
+ * -------------------------------------------------------------------------------------- */
+
+static void forget_todo(struct control *control, struct node *node)
+{
+    if (!node->is_todo)
+        return;
+    if (node->due_ms == 0)
+        TAILQ_REMOVE(&control->now, node, todo);
+    else
+        TAILQ_REMOVE(&control->later, node, todo);
+    node->is_todo = false;
+}
+
+static void arm_run(struct ctld *ctld)
+{
+    struct timeval at_once = {0, 0};
+
+    if (!ctld->control.settling && !evtimer_pending(ctld->control.run, NULL) &&
+        evtimer_add(ctld->control.run, &at_once) < 0)
+        log_error("cannot arm a timer; decisions are delayed");
+}
+
+void control_touch(struct ctld *ctld, struct node *node)
+{
+    struct control *control = &ctld->control;
+
+    if (node->is_todo && node->due_ms == 0)
+        return;
+    forget_todo(control, node);
+    node->due_ms = 0;
+    node->is_todo = true;
+    TAILQ_INSERT_TAIL(&control->now, node, todo);
+    arm_run(ctld);
+}
+
+void control_touch_later(struct ctld *ctld, struct node *node)
+{
+    uint64_t due = node->changed_ms + ctld->conf->hold_ms;
+
+    if (node->is_todo)
+        return;
+    if (node->changed_ms == 0 || due <= clock_monotonic_ms()) {
+        control_touch(ctld, node);
+        return;
+    }
+    node->due_ms = due;
+    node->is_todo = true;
+    TAILQ_INSERT_TAIL(&ctld->control.later, node, todo);
+}
+
+void control_touch_all(struct ctld *ctld)
+{
+    const struct registry *registry = &ctld->registry;
+
+    for (size_t i = 0; i < registry->node_buckets; i++)
+        for (struct node *n = registry->nodes[i]; n != NULL; n = n->next)
+            control_touch(ctld, n);
+}
+
+/* ---- sending
+ * --------------------------------------------------------------------------------------- */
+
+static void stop_waiting(struct control *control, struct member *member)
+{
+    if (!member->is_waiting)
+        return;
+    TAILQ_REMOVE(&control->waiting, member, waiting);
+    member->is_waiting = false;
+}
+
+/* How many workers are worth running on these cores. */
+static uint32_t workers_worth(const struct member *member, const struct recon_place *place)
+{
+    unsigned cores = cpus_count(&place->cpus);
+    unsigned workers = cores > 0 ? cores : 1;
+
+    if (member->hints.workers_max > 0 && workers > member->hints.workers_max)
+        workers = member->hints.workers_max;
+    if (workers < member->hints.workers_min)
+        workers = member->hints.workers_min;
+    return workers;
+}
+
+static int send_assign(struct ctld *ctld, struct member *member, const struct recon_place *place)
+{
+    uint64_t now = clock_monotonic_ms(), seq = member->place.seq + 1;
+    struct msg_assign assign = {
+        .seq = seq,
+        .own = place->own,
+        .cpus = place->cpus, /* borrowed for the call */
+        .workers = workers_worth(member, place),
+        .lease_ms = ctld->conf->lease_ms,
+    };
+
+    (void)snprintf(assign.reason, sizeof(assign.reason), "%s",
+                   member->reason != NULL ? member->reason : "");
+    assign.state_length = demand_save(member, assign.state, sizeof(assign.state));
+    if (msg_assign_write(&ctld->writer, &assign) < 0 ||
+        recon_sent(&member->place, place, seq, now) < 0) {
+        log_error("cannot write an assignment for job %u on %s: %s", member->job->id,
+                  member->node->name, strerror(errno));
+        return -1;
+    }
+    member->state_sent_ms = now;
+    ctld->assignments++;
+    session_send(member->session, &ctld->writer);
+    stop_waiting(&ctld->control, member);
+    TAILQ_INSERT_TAIL(&ctld->control.waiting, member, waiting);
+    member->is_waiting = true;
+    return 0;
+}
+
+static int gather(const struct node *node, struct recon_member ***list, size_t *count)
+{
+    size_t n = node->nmembers;
+
+    for (const struct ghost *g = node->ghosts; g != NULL; g = g->next)
+        n++;
+    *list = malloc((n + 1) * sizeof(struct recon_member *));
+    if (*list == NULL)
+        return -1;
+    *count = 0;
+    for (size_t i = 0; i < node->nmembers; i++)
+        (*list)[(*count)++] = &node->members[i]->place;
+    for (struct ghost *g = node->ghosts; g != NULL; g = g->next)
+        (*list)[(*count)++] = &g->place;
+    return 0;
+}
+
+static int reconcile(struct ctld *ctld, struct node *node)
+{
+    struct recon_place next = {false, CPUS_EMPTY};
+    struct recon_member **list = NULL;
+    struct recon_view view;
+    size_t count = 0;
+    int rc;
+
+    if (gather(node, &list, &count) < 0)
+        return -1;
+    rc = recon_view_make(&view, list, count);
+    free(list);
+    if (rc < 0)
+        return -1;
+    for (size_t i = 0; i < node->nmembers && rc == 0; i++) {
+        struct member *m = node->members[i];
+
+        rc = recon_next(&view, &m->place, &next);
+        if (rc == 0 && (!m->place.ever_sent || !recon_place_equal(&next, &m->place.sent)))
+            rc = send_assign(ctld, m, &next);
+    }
+    recon_place_free(&next);
+    recon_view_free(&view);
+    return rc;
+}
+
+void control_reconcile(struct ctld *ctld, struct node *node)
+{
+    if (ctld->control.settling)
+        return;
+    if (reconcile(ctld, node) < 0) {
+        log_error("node %s: assignments could not be sent (%s); tried again", node->name,
+                  strerror(errno));
+        if (!node->is_todo) {
+            node->due_ms = clock_monotonic_ms() + 1000;
+            node->is_todo = true;
+            TAILQ_INSERT_TAIL(&ctld->control.later, node, todo);
+        }
+    }
+}
+
+void control_ack(struct ctld *ctld, struct member *member, uint64_t seq)
+{
+    if (!recon_ack(&member->place, seq))
+        return;
+    ctld->acks++;
+    member->resends = 0;
+    stop_waiting(&ctld->control, member);
+    control_reconcile(ctld, member->node);
+}
+
+void control_refresh(struct ctld *ctld, struct member *member)
+{
+    struct recon_place same = {false, CPUS_EMPTY};
+
+    if (ctld->control.settling || !member->place.ever_sent || member->place.in_flight)
+        return;
+    if (recon_place_copy(&same, &member->place.sent) == 0)
+        (void)send_assign(ctld, member, &same);
+    recon_place_free(&same);
+}
+
+/* ---- deciding
+ * ---------------------------------------------------------------------------------------- */
+
+static void decide_node(struct ctld *ctld, const struct decide *decide, struct node *node)
+{
+    struct node *nodes[DECIDE_NODES_MAX];
+    size_t n = decide_component(decide, node, nodes), changed = 0;
+
+    if (n == 0)
+        return;
+    if (decide_targets(decide, nodes, n, &changed) < 0) {
+        log_error("no decision for node %s: %s", node->name, strerror(errno));
+        return;
+    }
+    ctld->control.decisions++;
+    ctld->control.changes += changed;
+    for (size_t i = 0; i < n; i++)
+        control_reconcile(ctld, nodes[i]);
+}
+
+static void run(evutil_socket_t fd, short what, void *arg)
+{
+    struct ctld *ctld = arg;
+    struct control *control = &ctld->control;
+    struct decide decide = {&ctld->registry, ctld->conf, clock_monotonic_ms(), ++control->walk};
+    uint64_t begin = clock_monotonic_ns(), took;
+    unsigned budget = WALK_NODES_BUDGET;
+    struct node *node;
+
+    (void)fd;
+    (void)what;
+    while ((node = TAILQ_FIRST(&control->now)) != NULL && budget-- > 0) {
+        forget_todo(control, node);
+        decide_node(ctld, &decide, node);
+        registry_prune_node(&ctld->registry, node);
+    }
+    if (!TAILQ_EMPTY(&control->now)) /* let messages in between */
+        arm_run(ctld);
+    took = clock_monotonic_ns() - begin;
+    control->decide_ns += took;
+    if (took > control->decide_ns_max)
+        control->decide_ns_max = took;
+}
+
+/* ---- what time brings
+ * ----------------------------------------------------------------------------------- */
+
+static void look_for_overdue(struct ctld *ctld, uint64_t now)
+{
+    struct control *control = &ctld->control;
+    struct member *m;
+
+    while ((m = TAILQ_FIRST(&control->waiting)) != NULL &&
+           now - m->place.sent_ms >= ctld->conf->ack_ms) {
+        struct recon_place same = {false, CPUS_EMPTY};
+        char name[64];
+
+        member_name(m, name, sizeof(name));
+        if (m->resends >= RESENDS_MAX) {
+            log_warning("%s on %s did not confirm its cores %u times; its connection is given up",
+                        name, m->node->name, m->resends + 1);
+            session_end(m->session);
+            continue;
+        }
+        m->resends++;
+        m->place.overdue = true;
+        log_warning("%s on %s has not confirmed its cores within %u ms; sent again", name,
+                    m->node->name, ctld->conf->ack_ms);
+        if (recon_place_copy(&same, &m->place.sent) < 0 || send_assign(ctld, m, &same) < 0) {
+            recon_place_free(&same);
+            return;
+        }
+        recon_place_free(&same);
+        control_reconcile(ctld, m->node);
+    }
+}
+
+static void drop_ghost(struct control *control, struct ghost *ghost)
+{
+    struct ghost **at = &ghost->node->ghosts;
+
+    while (*at != ghost)
+        at = &(*at)->next;
+    *at = ghost->next;
+    TAILQ_REMOVE(&control->ghosts, ghost, by_end);
+    recon_member_free(&ghost->place);
+    free(ghost);
+}
+
+static void look_for_ghosts(struct ctld *ctld, uint64_t now)
+{
+    struct ghost *ghost;
+
+    while ((ghost = TAILQ_FIRST(&ctld->control.ghosts)) != NULL && ghost->until_ms <= now) {
+        struct node *node = ghost->node;
+
+        drop_ghost(&ctld->control, ghost);
+        if (!registry_prune_node(&ctld->registry, node))
+            control_reconcile(ctld, node);
+    }
+}
+
+static void look_for_due(struct ctld *ctld, uint64_t now)
+{
+    struct node *node, *next;
+
+    for (node = TAILQ_FIRST(&ctld->control.later); node != NULL; node = next) {
+        next = TAILQ_NEXT(node, todo);
+        if (node->due_ms <= now)
+            control_touch(ctld, node);
+    }
+}
+
+static void tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct ctld *ctld = arg;
+    uint64_t now = clock_monotonic_ms();
+
+    (void)fd;
+    (void)what;
+    look_for_overdue(ctld, now);
+    look_for_ghosts(ctld, now);
+    look_for_due(ctld, now);
+    session_look_for_silent(ctld, now);
+}
+
+/* ---- settling
+ * -------------------------------------------------------------------------------------------- */
+
+static void settle(evutil_socket_t fd, short what, void *arg)
+{
+    struct ctld *ctld = arg;
+    struct control *control = &ctld->control;
+    uint64_t now = clock_monotonic_ms();
+
+    (void)fd;
+    (void)what;
+    if (now < control->settle_end_ms) {
+        struct timeval rest = milliseconds(control->settle_end_ms - now);
+
+        if (evtimer_add(control->settle, &rest) == 0)
+            return;
+    }
+    control->settling = false;
+    log_info("settled with %zu members on %zu nodes", ctld->registry.nmembers,
+             ctld->registry.nnodes);
+    control_touch_all(ctld);
+    arm_run(ctld);
+}
+
+void control_registered(struct ctld *ctld, struct member *member)
+{
+    struct control *control = &ctld->control;
+    uint64_t end = clock_monotonic_ms() + SETTLE_EXTRA_MS;
+
+    for (struct ghost *g = member->node->ghosts, *next; g != NULL; g = next) {
+        next = g->next;
+        if (g->job == member->job->id && g->step == member->step)
+            drop_ghost(control, g);
+    }
+    if (!control->settling) {
+        control_touch(ctld, member->node);
+        return;
+    }
+    if (end > control->settle_cap_ms)
+        end = control->settle_cap_ms;
+    if (end > control->settle_end_ms)
+        control->settle_end_ms = end;
+}
+
+/* ---- leaving
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Borrowed CPUs that the lost member's loaders may be on. Its own end with its step. */
+static void leave_ghost(struct ctld *ctld, struct member *member)
+{
+    struct node *node = member->node;
+    struct ghost *ghost;
+
+    cpus_andnot(&member->place.held, &member->own);
+    if (cpus_is_empty(&member->place.held))
+        return;
+    ghost = calloc(1, sizeof(*ghost));
+    if (ghost == NULL) {
+        log_error("out of memory: cores of a lost step on %s are given on at once", node->name);
+        return;
+    }
+    ghost->node = node;
+    ghost->job = member->job->id;
+    ghost->step = member->step;
+    ghost->until_ms = clock_monotonic_ms() + ctld->conf->lease_ms;
+    cpus_move(&ghost->place.held, &member->place.held);
+    ghost->place.gone = true;
+    ghost->next = node->ghosts;
+    node->ghosts = ghost;
+    TAILQ_INSERT_TAIL(&ctld->control.ghosts, ghost, by_end);
+}
+
+void control_leave(struct ctld *ctld, struct member *member, bool goodbye)
+{
+    struct node *node = member->node;
+    struct job *job = member->job;
+
+    stop_waiting(&ctld->control, member);
+    if (!goodbye)
+        leave_ghost(ctld, member);
+    /* The job moves together: its members elsewhere may have more than they need now. */
+    for (size_t i = 0; i < job->nmembers && job->nmembers > 1; i++)
+        if (job->members[i]->node != node)
+            control_touch(ctld, job->members[i]->node);
+    registry_remove(&ctld->registry, member);
+    control_touch(ctld, node);
+}
+
+/* ---- init, fini
+ * ------------------------------------------------------------------------------------------------
+ */
+
+int control_init(struct ctld *ctld)
+{
+    struct control *control = &ctld->control;
+    struct timeval tick_time = milliseconds(TICK_MS),
+                   settle_time = milliseconds(ctld->conf->settle_ms);
+    uint64_t now = clock_monotonic_ms();
+
+    TAILQ_INIT(&control->now);
+    TAILQ_INIT(&control->later);
+    TAILQ_INIT(&control->waiting);
+    TAILQ_INIT(&control->ghosts);
+    control->settling = true;
+    control->settle_end_ms = now + ctld->conf->settle_ms;
+    control->settle_cap_ms =
+        now + (ctld->conf->settle_ms > SETTLE_CAP_MS ? ctld->conf->settle_ms : SETTLE_CAP_MS);
+    control->run = evtimer_new(ctld->base, run, ctld);
+    control->tick = event_new(ctld->base, -1, EV_PERSIST, tick, ctld);
+    control->settle = evtimer_new(ctld->base, settle, ctld);
+    if (control->run == NULL || control->tick == NULL || control->settle == NULL ||
+        event_add(control->tick, &tick_time) < 0 ||
+        evtimer_add(control->settle, &settle_time) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
+}
+
+void control_fini(struct ctld *ctld)
+{
+    struct control *control = &ctld->control;
+
+    if (control->run != NULL)
+        event_free(control->run);
+    if (control->tick != NULL)
+        event_free(control->tick);
+    if (control->settle != NULL)
+        event_free(control->settle);
+    control->run = control->tick = control->settle = NULL;
+}

@@ -1,0 +1,64 @@
+/*
+ * When what is done: events mark nodes, marked nodes are decided together at the end of the loop's
+ * round, and differences between target and sent go out as ASSIGN messages, shrink before grow.
+ *
+ *   - a start, an end, a first loader task: at once
+ *   - a measurement that moved the demand: not before MinHoldTime after the node's last change
+ *   - after our own start: nothing until SettleTime is over and no more agents come back
+ */
+#ifndef ADLOADER_CONTROL_H
+#define ADLOADER_CONTROL_H
+
+#include "registry.h"
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct ctld;
+
+TAILQ_HEAD(node_list, node);
+TAILQ_HEAD(member_list, member);
+TAILQ_HEAD(ghost_list, ghost);
+
+struct control {
+    struct node_list now, later; /* nodes to decide */
+    struct member_list waiting;  /* for an ACK, longest first */
+    struct ghost_list ghosts;    /* in the order in which they end */
+    struct event *run;           /* decides what is in now */
+    struct event *tick;          /* looks for what is due */
+    struct event *settle;        /* the end of settling */
+    uint64_t settle_end_ms, settle_cap_ms;
+    uint64_t walk;
+    bool settling;
+    /* for metrics */
+    uint64_t decisions, changes, decide_ns, decide_ns_max;
+};
+
+int control_init(struct ctld *ctld);
+void control_fini(struct ctld *ctld);
+
+void control_touch(struct ctld *ctld, struct node *node);       /* decide at once */
+void control_touch_later(struct ctld *ctld, struct node *node); /* decide after MinHoldTime */
+void control_touch_all(struct ctld *ctld);
+
+/* An agent came (back): settling may take a little longer. */
+void control_registered(struct ctld *ctld, struct member *member);
+
+/*
+ * A member leaves: its cores leave the pool at once. If it did not say goodbye, its loaders may
+ * occupy borrowed cores until its lease has run out. Frees the member.
+ */
+void control_leave(struct ctld *ctld, struct member *member, bool goodbye);
+
+/* Send what may be sent on this node now. */
+void control_reconcile(struct ctld *ctld, struct node *node);
+
+/* The member acknowledged; applied tells how well. */
+void control_ack(struct ctld *ctld, struct member *member, uint64_t seq);
+
+/* Send the assignment in force again, with what has been learned since. */
+void control_refresh(struct ctld *ctld, struct member *member);
+
+#endif

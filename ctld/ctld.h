@@ -1,0 +1,44 @@
+/*
+ * The controller as a whole: what main() sets up and everything else shares. One thread runs all
+ * of it in libevent's loop; only auth.c has worker threads, which touch nothing in here.
+ */
+#ifndef ADLOADER_CTLD_H
+#define ADLOADER_CTLD_H
+
+#include "conf.h"
+#include "control.h"
+#include "registry.h"
+#include "topostore.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CTLD_VERSION PACKAGE_VERSION /* config.h */
+
+struct server;
+struct auth;
+
+struct ctld {
+    struct event_base *base;
+    struct conf *conf;
+    const char *conf_file; /* NULL: the default one */
+    struct registry registry;
+    struct topostore *store;
+    struct control control;
+    struct server *server;
+    struct auth *auth;
+    struct wire_writer writer; /* for one message at a time */
+    uint64_t instance;
+    uint64_t started_ms;
+    uid_t slurm_uid; /* (uid_t)-1: none */
+    /* since the start, for metrics */
+    uint64_t registrations, releases, losses, refusals, reports, assignments, acks, queries;
+};
+
+/* May this user speak as an agent? */
+bool ctld_trusts(const struct ctld *ctld, uid_t uid);
+
+#endif

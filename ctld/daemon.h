@@ -1,0 +1,36 @@
+/*
+ * Being a daemon: the starter waits until the daemon is ready or prints why it cannot be; systemd
+ * is told over NOTIFY_SOCKET (the protocol of sd_notify(3), without its library); one process a
+ * pid file.
+ */
+#ifndef ADLOADER_DAEMON_H
+#define ADLOADER_DAEMON_H
+
+struct daemon {
+    int starter; /* pipe to the waiting parent; -1 none */
+    int pid_fd;  /* open and locked; -1 none */
+    const char *pid_file;
+};
+
+/*
+ * Go into the background. Returns in the daemon only; the parent exits when daemon_ready() or
+ * daemon_failed() was called there, or the daemon died. -1 with a sentence on stderr: still in the
+ * caller.
+ */
+int daemon_detach(struct daemon *daemon);
+
+/* Write and lock the pid file ("" none). 0, or -1 with a sentence in error. */
+int daemon_pid_file(struct daemon *daemon, const char *path, char *error, unsigned long error_size);
+
+/* Tell the parent and systemd. */
+void daemon_ready(struct daemon *daemon);
+void daemon_failed(struct daemon *daemon, const char *text);
+
+/* "RELOADING=1", "STOPPING=1", ... to systemd, if it asked. */
+void daemon_notify(const char *state);
+void daemon_notify_reloading(void);
+
+/* Removes the pid file. */
+void daemon_fini(struct daemon *daemon);
+
+#endif

@@ -1,0 +1,177 @@
+/* A member in the predictor's terms. See demand.h. */
+#include "config.h"
+
+#include "demand.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BYTES_PER_PARAMETER 4.0 /* gradients are exchanged in single precision */
+
+/* ---- declared -------------------------------------------------------------------------------- */
+
+void demand_job(const struct member *member, struct pred_job *job)
+{
+    const struct hints *hints = &member->hints;
+    unsigned nodes = member->step_nodes > 0 ? member->step_nodes : 1;
+
+    pred_job_init(job);
+    if (hints->flops > 0)
+        job->flops_forward = hints->flops;
+    if (hints->params > 0)
+        job->gradient_bytes = hints->params * BYTES_PER_PARAMETER;
+    job->batch = hints->batch;
+    job->workers_min = hints->workers_min;
+    job->workers_max = hints->workers_max;
+    if (member->ngpus > 0) {
+        job->gpus = member->ngpus;
+        job->gpus_total = member->ngpus * nodes;
+        job->nodes = nodes;
+    }
+}
+
+/* ---- observed -------------------------------------------------------------------------------- */
+
+/*
+ * Cores that the loaders could use. On Slurm's own placement they share all CPUs of the step with
+ * the main threads, so that what those leave free counts as well.
+ */
+static unsigned cores_in_force(const struct member *member, const struct msg_report *report,
+                               double interval_s)
+{
+    unsigned loader = cpus_count(&member->place.loader);
+    double left;
+
+    if (!report->held_is_own) {
+        unsigned assigned = cpus_count(&member->place.sent.cpus);
+
+        if (assigned == 0)
+            assigned = cpus_count(&member->main);
+        return assigned > 0 ? assigned : 1;
+    }
+    left = cpus_count(&member->own) - fmax(0, report->main_cpu_s) / interval_s;
+    if (left > loader)
+        return (unsigned)lround(left);
+    return loader > 0 ? loader : 1;
+}
+
+void demand_observe(struct member *member, const struct msg_report *report, uint64_t now_ms)
+{
+    struct pred_job job;
+    struct pred_observation o;
+
+    if (report->interval_ms == 0 || now_ms - member->changed_ms < report->interval_ms)
+        return;
+    if (report->held_seq != member->place.seq || member->place.in_flight)
+        return;
+    demand_job(member, &job);
+    o.interval_s = (double)report->interval_ms / 1000;
+    o.cores = cores_in_force(member, report, o.interval_s);
+    o.tasks = report->tasks;
+    o.workers = report->workers < report->tasks ? report->workers : report->tasks;
+    o.loader_cpu_s = report->loader_cpu_s;
+    o.queue_s = report->queue_s;
+    o.io_wait = report->io_wait;
+    o.gpu_busy = report->gpu_busy;
+    o.samples = report->samples;
+    o.wait_s = report->wait_s;
+    o.busy_s = report->busy_s;
+    o.read_bytes = (double)report->read_bytes;
+    (void)pred_learner_observe(&member->learner, &job, &o);
+}
+
+int demand_curve(const struct member *member, unsigned ncores, struct pred_curve *curve)
+{
+    struct pred_job job;
+
+    demand_job(member, &job);
+    return pred_learner_curve(&member->learner, &job, ncores, curve);
+}
+
+void demand_remember(struct member *member, bool loaders)
+{
+    member->decided_demand = (float)member->learner.demand;
+    member->decided_gpu_rate = (float)member->learner.gpu_rate;
+    member->decided_loaders = loaders;
+}
+
+/* Unknown and known differ; two unknowns do not. */
+static bool moved(double before, double now, double fraction)
+{
+    if (isnan(before) || isnan(now))
+        return isnan(before) != isnan(now);
+    return fabs(now - before) > fraction * fmax(fabs(before), 0.5);
+}
+
+bool demand_changed(const struct member *member, bool loaders, double fraction)
+{
+    return loaders != member->decided_loaders ||
+           moved((double)member->decided_demand, member->learner.demand, fraction) ||
+           moved((double)member->decided_gpu_rate, member->learner.gpu_rate, fraction);
+}
+
+/* ---- state across our restart -----------------------------------------------------------------
+ */
+
+#define STATE_VERSION 1u
+#define STATE_LEARNED 1u
+#define STATE_LOADERS 2u
+#define STATE_HEAD    6u
+
+size_t demand_save(const struct member *member, uint8_t *buf, size_t size)
+{
+    if (size < STATE_HEAD)
+        return 0;
+    buf[0] = STATE_VERSION;
+    buf[1] = (uint8_t)((member->learned ? STATE_LEARNED : 0) |
+                       (member->loaders_seen_ms != 0 ? STATE_LOADERS : 0));
+    buf[2] = (uint8_t)(member->moves >> 24);
+    buf[3] = (uint8_t)(member->moves >> 16);
+    buf[4] = (uint8_t)(member->moves >> 8);
+    buf[5] = (uint8_t)member->moves;
+    return STATE_HEAD + pred_learner_save(&member->learner, buf + STATE_HEAD, size - STATE_HEAD);
+}
+
+void demand_load(struct member *member, const uint8_t *buf, size_t length, uint64_t now_ms)
+{
+    struct pred_learner learner;
+
+    if (length < STATE_HEAD || buf[0] != STATE_VERSION)
+        return;
+    pred_learner_init(&learner);
+    if (pred_learner_load(&learner, buf + STATE_HEAD, length - STATE_HEAD) < 0)
+        return;
+    member->learner = learner;
+    member->learned = (buf[1] & STATE_LEARNED) != 0;
+    member->loaders_seen_ms = (buf[1] & STATE_LOADERS) != 0 ? now_ms : 0;
+    member->moves =
+        (unsigned)buf[2] << 24 | (unsigned)buf[3] << 16 | (unsigned)buf[4] << 8 | buf[5];
+}
+
+/* ---- verdict -----------------------------------------------------------------------------------
+ */
+
+const char *demand_verdict(const struct member *member, bool loaders)
+{
+    if (member->unconfined)
+        return "unmanaged";
+    if (!loaders)
+        return "unknown";
+    if (member->failed_binds > 0 && member->failed_binds >= member->loader_tasks)
+        return "unmanaged";
+    if (member->learner.held_back)
+        return member->learner.rate > 0 ? "main-thread-bound" : "unknown";
+    switch (member->limit) {
+    case PRED_LIMIT_GPU:
+        return "gpu-bound";
+    case PRED_LIMIT_LOADER:
+        return "cpu-starved";
+    case PRED_LIMIT_WORKERS:
+        return "worker-limited";
+    case PRED_LIMIT_IO:
+        return "io-bound";
+    case PRED_LIMIT_UNKNOWN:
+        break;
+    }
+    return "unknown";
+}

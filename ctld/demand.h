@@ -1,0 +1,39 @@
+/*
+ * A member in the predictor's terms: what it declared, what a report observed, its curve, and
+ * whether what is known of it has changed so much that a new decision is due. Pure.
+ */
+#ifndef ADLOADER_DEMAND_H
+#define ADLOADER_DEMAND_H
+
+#include "msg.h"
+#include "predictor.h"
+#include "registry.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the hints and the registration say. */
+void demand_job(const struct member *member, struct pred_job *job);
+
+/* Take a report into the member's learner, unless it spans a change of its cores. */
+void demand_observe(struct member *member, const struct msg_report *report, uint64_t now_ms);
+
+/* T(c) for c = 0..ncores; 0, or -1 (errno). */
+int demand_curve(const struct member *member, unsigned ncores, struct pred_curve *curve);
+
+/* What the learner knows now is what the next decision uses. */
+void demand_remember(struct member *member, bool loaders);
+
+/* Whether it has moved by more than the fraction since demand_remember(). */
+bool demand_changed(const struct member *member, bool loaders, double fraction);
+
+/* The state that an agent keeps for our next life: length of at most size bytes. */
+size_t demand_save(const struct member *member, uint8_t *buf, size_t size);
+
+/* The reverse. Whatever cannot be read is left as it was: the member then starts to learn anew. */
+void demand_load(struct member *member, const uint8_t *buf, size_t length, uint64_t now_ms);
+
+/* "gpu-bound", "cpu-starved", ...: why its GPUs wait, or that they do not. */
+const char *demand_verdict(const struct member *member, bool loaders);
+
+#endif
