@@ -9,15 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every value of a document is announced by one of these, but for the first: an upper bound of how
- * many objects parsing will make, known before any is made. */
-static size_t values_at_most(const char *text, size_t length)
+/* Could parsing make more objects than we want to hold? Each value but the first is announced by a
+ * comma or bracket, so that an upper bound is known before anything is made. */
+static bool has_too_many_values(const char *text, size_t length)
 {
-    size_t n = 1;
+    size_t commas = 0, brackets = 0;
 
-    for (size_t i = 0; i < length; i++)
-        n += text[i] == ',' || text[i] == '[' || text[i] == '{';
-    return n;
+    for (size_t i = 0; i < length; i++) {
+        commas += text[i] == ',';
+        brackets += text[i] == '[' || text[i] == '{';
+    }
+    return commas + brackets >= DOC_VALUES_MAX || brackets > DOC_CONTAINERS_MAX;
 }
 
 static bool is_type(struct json_object *value, enum doc_type type)
@@ -130,7 +132,7 @@ static bool check_object(struct json_object *object, const struct doc_rule *rule
 
 static struct json_object *parse(const char *text, size_t length, char *error, size_t size)
 {
-    if (length > INT_MAX || values_at_most(text, length) > DOC_VALUES_MAX) {
+    if (length > INT_MAX || has_too_many_values(text, length)) {
         snprintf(error, size, "the document is too large (%zu bytes)", length);
         return NULL;
     }

@@ -11,8 +11,9 @@
 
 struct json_object;
 
-#define DOC_DEPTH_MAX  16
-#define DOC_VALUES_MAX 16000000u /* over what 100,000 members need */
+#define DOC_DEPTH_MAX      16
+#define DOC_VALUES_MAX     6000000u /* numbers, texts and so on; 100,000 members need 4 million */
+#define DOC_CONTAINERS_MAX 1000000u /* objects and arrays, which cost most memory */
 
 enum doc_type { DOC_NUMBER, DOC_TEXT, DOC_FLAG, DOC_OBJECT, DOC_OBJECTS, DOC_NUMBERS, DOC_TEXTS };
 

@@ -1,7 +1,8 @@
-# cli/: the adloader tool, one file a subcommand; cli.h says how to add one.
-bin_PROGRAMS += adloader
-adloader_SOURCES = \
-	cli/cli.h cli/main.c \
+# cli/: the adloader tool, one file a subcommand; cli.h says how to add one. All but main() is a
+# library, for the tests.
+noinst_LTLIBRARIES += libadl_cli.la
+libadl_cli_la_SOURCES = \
+	cli/cli.c cli/cli.h \
 	cli/client.c cli/client.h \
 	cli/doc.c cli/doc.h \
 	cli/suggest.c cli/suggest.h \
@@ -11,6 +12,13 @@ adloader_SOURCES = \
 	cli/explain.c \
 	cli/top.c \
 	cli/topology.c
-adloader_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
-adloader_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
-adloader_LDADD = libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la $(JSON_C_LIBS) $(MUNGE_LIBS)
+libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
+libadl_cli_la_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
+ADL_CLI_LIBS = libadl_cli.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
+	$(JSON_C_LIBS) $(MUNGE_LIBS)
+
+bin_PROGRAMS += adloader
+adloader_SOURCES = cli/main.c
+adloader_CPPFLAGS = $(libadl_cli_la_CPPFLAGS)
+adloader_CFLAGS = $(libadl_cli_la_CFLAGS)
+adloader_LDADD = $(ADL_CLI_LIBS)

@@ -199,6 +199,24 @@ if command -v python3 > /dev/null; then
     python3 -c "$same" "$data/explain.json" "$work/out"
     result $? "--json passes the document through"
 fi
+printf '{"controller":{},"members":[{"id":"7.0","node":"n"}]}' > "$work/doc"
+start_fake "$socket" answer "$work/doc"
+call explain 7 $ask
+is $status 0 "a member of which nothing is known is no failure"
+like "$out" "measured +nothing yet" "and that is said"
+unlike "$out" "nan|curve|history" "nothing is made up"
+printf '{"controller":{},"members":[]}' > "$work/doc"
+start_fake "$socket" answer "$work/doc"
+call explain 7 $ask
+is $status 1 "no member: failure"
+like "$err" "job 7 has no running step with --adloader" "and it says so"
+python3 -c 'import json
+r=[float(min(c,20)) for c in range(200)]
+m={"id":"8.0","node":"n","loader_cores":100,"own_loader_cores":30,"curve":{"unit":"relative","rate":r,"gpu_rate":20.0,"source":"measured","limit":["loader"]*200}}
+print(json.dumps({"controller":{},"members":[m]}))' > "$work/doc" 2> /dev/null &&
+    start_fake "$socket" answer "$work/doc" && call explain 8 $ask &&
+    is "$(sed -n 's/^ *\([0-9][0-9]*\)  *[0-9.]* .*|.*|.*/\1/p' "$work/out" | xargs)" \
+        "0 30 96 97 98 99 100 101 102 103 104 199" "a long curve is shown around the present point"
 start_fake "$socket" refuse 6 "job 99 is not registered"
 call explain 99 $ask
 is $status 1 "an unknown job: failure"
@@ -241,8 +259,10 @@ printf '{"controller":{"version":"a\\u0000b"},"nodes":[],"members":[]}' > "$work
 hostile "a NUL in a text" 'malformed: controller\.version is not a string'
 { printf '{"controller":'; printf '%0.s[' $(seq 100); printf '%0.s]' $(seq 100); printf '}'; } > "$work/doc"
 hostile "a deep document" 'malformed: nesting too deep'
-head -c 17000000 /dev/zero | tr '\0' ',' > "$work/doc"
+head -c 6000000 /dev/zero | tr '\0' ',' > "$work/doc"
 hostile "a document of too many values" 'malformed: the document is too large'
+{ printf '{"controller":{},"nodes":[],"members":['; yes '[],' | head -1000000; printf '[]]}'; } > "$work/doc"
+hostile "a document of too many arrays" 'malformed: the document is too large'
 printf '{"controller":{"version":"\\u001b[2J\\nforged"},"nodes":[],"members":[{"id":"1.0\\u009b","node":"\\u001b]0;x\\u0007"}]}' > "$work/doc"
 start_fake "$socket" answer "$work/doc"
 call status $ask

@@ -6,7 +6,12 @@ fake_ctld_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS)
 fake_ctld_LDADD = libadl_common.la $(MUNGE_LIBS)
 conf_table_SOURCES = tests/unit/conf_table.c
 conf_table_LDADD = libadl_conf.la libadl_common.la
-TESTS += tests/unit/cli.sh tests/unit/etc.sh tests/unit/man.sh
+check_PROGRAMS += tests/unit/test_cli
+tests_unit_test_cli_SOURCES = tests/unit/test_cli.c
+tests_unit_test_cli_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/cli
+tests_unit_test_cli_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_cli_LDADD = $(ADL_CLI_LIBS) $(CMOCKA_LIBS)
+TESTS += tests/unit/test_cli tests/unit/cli.sh tests/unit/etc.sh tests/unit/man.sh
 EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/etc.sh tests/unit/man.sh \
 	tests/unit/data/cli/status.json tests/unit/data/cli/explain.json
 

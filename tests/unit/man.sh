@@ -69,6 +69,14 @@ for program in adltrain:adltrain.1 adloaderctld:adloaderctld.8; do
     is "$(surplus "$name" "$page" "$help")" "" "$page explains no option that is not there"
 done
 
+# the verdicts that the tool explains
+words=$(sed -n '/verdicts\[\]/,/^};/s/^    {"\([a-z-]*\)",.*/\1/p' "$ADL_SRCDIR/cli/words.c")
+like "$words" "gpu-bound" "the verdicts are found"
+verdicts=$(text adloader.7 | sed -n '/^VERDICTS/,/^ENVIRONMENT/p')
+for word in $words; do
+    like "$verdicts" "^ *$word( |\$)" "adloader.7 explains the verdict $word"
+done
+
 # the configuration: every key, with its default and bounds where they are numbers or times
 conf=$(text adloader.conf.5)
 tab=$(printf '\t')
