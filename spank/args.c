@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#define DEFAULT_SOCKET ADL_RUNDIR "/controller.sock"
+#define DEFAULT_SOCKET ADL_RUNDIR "/ctld.sock"
 #define MAIN_CORES_MAX 1024
 
 static int copy_text(char *to, size_t size, const char *from, size_t length)

@@ -2,7 +2,7 @@
  * The words after the plugin's path in plugstack.conf: where the controller is and what the site's
  * defaults are.
  *
- *     optional spank_adloader.so controller=unix:/run/adloader/controller.sock rundir=/run/adloader
+ *     optional spank_adloader.so controller=unix:/run/adloader/ctld.sock rundir=/run/adloader
  */
 #ifndef ADLOADER_ARGS_H
 #define ADLOADER_ARGS_H
