@@ -14,7 +14,7 @@ packages_of() {
                 procps util-linux hostname jq
             ;;
         check) # ./check alone: unit tests, a second compiler, linters, accounting
-            echo libcmocka-dev clang mandoc shellcheck xz-utils \
+            echo libcmocka-dev clang mandoc shellcheck xz-utils socat \
                 slurmdbd slurm-wlm-mysql-plugin mariadb-server
             ;;
         *)

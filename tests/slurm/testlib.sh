@@ -5,6 +5,7 @@
 # Environment: ADL_BUILDDIR (adloader built or installed there), ADL_TEST_DIR (the cluster's folder).
 
 testlib_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck disable=SC2034 # the tests read what the functions here leave in variables
 # shellcheck source-path=SCRIPTDIR source=cluster.sh
 . "$testlib_here/cluster.sh"
 # shellcheck source-path=SCRIPTDIR source=tap.sh
@@ -62,10 +63,10 @@ timed() {
     local limit=$1 begin end
     shift
     begin=$(date +%s%N)
-    timed_status=0
+    # shellcheck disable=SC2034
+    timed_status=0 timed_output='' timed_ms=0
     timed_output=$(timeout --kill-after=5 "$limit" "$@" 2>&1) || timed_status=$?
     end=$(date +%s%N)
-    # shellcheck disable=SC2034
     timed_ms=$(((end - begin) / 1000000))
 }
 
@@ -100,6 +101,8 @@ step_daemon() {
     done
 }
 
+no_daemon() { [[ -z $(step_daemon "$1") ]]; }
+
 thread_count() { find "/proc/$1/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l; }
 
 # Pids of the tasks of step J.S and of their children.
@@ -127,15 +130,64 @@ step_threads() {
     done
 }
 
-# The same of the loader threads alone, which the training program names so.
-loader_threads() { step_threads "$1" | awk '$2 ~ /^adl-load|^loader|^pt_data_worker/'; }
+# The same of the loader threads alone, which adltrain names so.
+loader_threads() { step_threads "$1" | awk '$2 ~ /^adl-load/'; }
+
+# Masks of adltrain's main threads.
+main_masks() { step_threads "$1" | awk '$2 == "adltrain" { print $3 }' | sort -u | tr '\n' ' ' | sed 's/ $//'; }
 
 # Different masks of the loader threads of J.S, sorted: one line if they agree.
 loader_masks() { loader_threads "$1" | awk '{ print $3 }' | sort -u | tr '\n' ' ' | sed 's/ $//'; }
 
 loaders_on() { [[ $(loader_masks "$1") == "$2" ]]; }
 
+# All loader threads are where Slurm put the step, that is, where its main thread is.
+loaders_on_own() {
+    local main
+    main=$(main_masks "$1")
+    [[ $main ]] && loaders_on "$1" "$main"
+}
+
 has_loaders() { (($(loader_threads "$1" | wc -l) >= ${2:-1})); }
+
+# ---- work for steps ----
+
+# A small data set, made once for all tests of a build.
+data_set() {
+    test_data=$ADL_BUILDDIR/slurm-data
+    "$(program adltrain)" make-data "$test_data" --images 200 >"$work/make-data.log" 2>&1 || {
+        tap_fail "adltrain makes a data set" "$(tail -n 5 "$work/make-data.log")"
+        test_end
+    }
+}
+
+# Words of a training command that loads as fast as its cores allow, for $1 seconds.
+train() {
+    echo "$(program adltrain) run --data $test_data --batch 16 --gpu-rate 20000 --gradient-bytes 4K --quiet --seconds $1"
+}
+
+# An allocation of $1 tasks of one CPU without steps but the batch script; more arguments for sbatch.
+# Its number is in $job.
+allocate() {
+    local tasks=$1
+    shift
+    job=$(sbatch --parsable -N1 -n"$tasks" -c1 -o "$work/batch-%j.out" "$@" --wrap 'sleep 900') || return
+    wait_until 15 job_is "$job" RUNNING
+}
+
+# Start a step of one core in allocation $job and leave it running: start_step NAME [SRUN OPTIONS] -- COMMAND
+start_step() {
+    local name=$1
+    local -a options=()
+    shift
+    while [[ $1 != -- ]]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    srun --jobid="$job" --exact -n1 -c1 --job-name="$name" "${options[@]}" "$@" >"$work/$name.out" 2>&1 &
+    step_client=$!
+}
 
 # ---- what the controller says ----
 
@@ -143,10 +195,24 @@ agents() { adloader status --json 2>/dev/null | jq -r '.controller.agents'; }
 
 members() { adloader status --json 2>/dev/null | jq -r '.members[].id' | sort; }
 
+# member ID FILTER: what jq finds in the member's status
 member() { adloader status --json 2>/dev/null | jq -r --arg id "$1" '.members[] | select(.id == $id) | '"$2"; }
 
 has_member() { members | grep -qx "$1"; }
 
-no_members() { [[ $(agents) == 0 ]]; }
+no_member() { ! has_member "$1"; }
+
+no_members() { [[ $(adloader status --json 2>/dev/null | jq '.members | length') == 0 ]]; }
 
 controller_log() { cat "$test_dir/log/adloaderctld.out"; }
+
+# How often the controller says that a member came, and that it left.
+registrations() { controller_log | grep -c " $1 on [^ ]* registered:"; }
+releases() { controller_log | grep -cE " $1 on [^ ]*(: connection lost| released)"; }
+
+left() { (($(releases "$1") > 0)); }
+
+came_and_went_once() { # ID DESCRIPTION
+    wait_until 10 left "$1" || true
+    tap_is "$(registrations "$1") $(releases "$1")" "1 1" "$2: registered once, released once"
+}
