@@ -264,8 +264,9 @@ static int print_curve(struct json_object *member)
 
     if (count == 0 || top <= 0)
         return 0;
-    printf("\n  curve: predicted %s by loader cores, from what is ", unit_of(curve));
+    printf("\n  curve: predicted %s by loader cores (source: ", unit_of(curve));
     print_clean(stdout, doc_text(curve, "source"), "unknown");
+    putchar(')');
     double gpu = doc_number(curve, "gpu_rate");
     if (!isnan(gpu))
         printf("; a full bar is the GPU's own rate, %.1f", gpu);

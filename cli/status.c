@@ -4,6 +4,7 @@
 #include "status.h"
 
 #include "cli.h"
+#include "cpus.h"
 #include "table.h"
 
 #include <ctype.h>
@@ -239,21 +240,41 @@ static int print_nodes(struct json_object *nodes, FILE *out)
     return result;
 }
 
-/* "2" cores and with whom: "2 from 13.0", "3 from 13.0, 14.0" */
-static void add_loan(struct table *table, double cores, const char *word, struct json_object *with)
+/* How many CPUs the loans name; a text that is no CPU list counts nothing. */
+static double loan_cores(struct json_object *loans)
+{
+    struct cpus cpus = CPUS_EMPTY;
+    double cores = 0;
+
+    for (size_t i = 0; i < doc_count(loans); i++) {
+        const char *list = doc_text(doc_at(loans, i), "cpus");
+        if (list != NULL && cpus_parse(&cpus, list) == 0)
+            cores += cpus_count(&cpus);
+    }
+    cpus_free(&cpus);
+    return cores;
+}
+
+/* "2" cores and with whom: "2 from 13.0", "3 from 13.0, 14.0, pool". The pool also has CPUs of no
+ * member, which an admin added. */
+static void add_loan(struct table *table, double cores, const char *word, struct json_object *loans)
 {
     char text[128];
     int used = snprintf(text, sizeof(text), "%.0f", cores);
+    const char *before = word;
 
     if (isnan(cores) || cores <= 0) {
         table_cell(table, NULL);
         return;
     }
-    for (size_t i = 0; i < doc_count(with) && used > 0 && (size_t)used < sizeof(text); i++) {
-        int n = snprintf(text + used, sizeof(text) - (size_t)used, "%s%s", i == 0 ? word : ", ",
-                         doc_text(doc_at(with, i), "id"));
+    for (size_t i = 0; i < doc_count(loans) && used > 0 && (size_t)used < sizeof(text); i++) {
+        int n = snprintf(text + used, sizeof(text) - (size_t)used, "%s%s", before,
+                         doc_text(doc_at(loans, i), "id"));
         used = n < 0 ? -1 : used + n;
+        before = ", ";
     }
+    if (used > 0 && (size_t)used < sizeof(text) && loan_cores(loans) < cores)
+        (void)snprintf(text + used, sizeof(text) - (size_t)used, "%spool", before);
     table_cell(table, text);
 }
 

@@ -175,7 +175,7 @@ static int print_numa(const struct topo *topo)
 
 static int print_summary(const struct topo *topo, const char *digest)
 {
-    printf("%zu CPUs (PUs), %u cores%s, %u L3 caches, %u NUMA domains, %u packages\n", topo->npus,
+    printf("CPUs (PUs) %zu, cores %u%s, L3 caches %u, NUMA domains %u, packages %u\n", topo->npus,
            topo->ncores, topo->hybrid ? " of different speeds" : "", topo->nl3, topo->nnuma,
            topo->npackages);
     printf("digest %s\n\n", digest);

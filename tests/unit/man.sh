@@ -38,10 +38,10 @@ compare()
     done
 }
 
-# of the page's options, which ones does no --help have?
+# of the page's options, which ones does no --help have? --adloader is Slurm's.
 surplus()
 {
-    for option in $(options "$(text "$2")"); do
+    for option in $(options "$(text "$2")" | grep -vxe --adloader); do
         printf '%s\n' "$3" | grep -qe "$option\\b" || echo "$option"
     done
 }
