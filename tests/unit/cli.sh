@@ -46,7 +46,7 @@ call()
 }
 
 socket=unix:$work/ctl
-ask="--controller $socket"
+ask="--controller=$socket"
 
 # ---- the command line ---------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ is $status 2 "an argument too many"
 call explain
 like "$err" "explain needs JOB" "an argument too few"
 for job in x 12. .0 12.0.1 12.0/../.. -- 12345678901; do
-    call explain $ask -- "$job"
+    call explain "$ask" -- "$job"
     is $status 2 "explain '$job': wrong usage"
 done
 call status --job "12; rm"
@@ -96,7 +96,7 @@ done
 
 # ---- no controller ------------------------------------------------------------------------
 
-call status $ask
+call status "$ask"
 is $status 1 "no socket: failure"
 like "$err" "no controller at $socket: No such file.*Is adloaderctld running.*--controller" \
     "it says what failed, where, and what to do"
@@ -107,7 +107,7 @@ call status --controller host.invalid
 like "$err" "no controller at host.invalid:[0-9]+: " "a host that does not exist, default port"
 ADLOADER_CONTROLLER=unix:$work/elsewhere call status
 like "$err" "no controller at unix:$work/elsewhere" "the environment names the controller"
-ADLOADER_CONTROLLER=unix:$work/elsewhere call status $ask
+ADLOADER_CONTROLLER=unix:$work/elsewhere call status "$ask"
 like "$err" "no controller at $socket" "but --controller goes first"
 echo "ControllerSocket=$work/configured" > "$work/conf"
 call status --config "$work/conf"
@@ -120,7 +120,7 @@ like "$err" "ControllerSokcet" "with the offending key"
 # ---- status -------------------------------------------------------------------------------
 
 start_fake "$socket" answer "$data/status.json"
-call status $ask
+call status "$ask"
 is $status 0 "status succeeds"
 is "$err" "" "without a complaint"
 like "$out" '^adloaderctld 0\.1\.0, up 1 d 2 h, policy gpu-busy, guarantee own, 3 members on 2 nodes$' \
@@ -131,31 +131,31 @@ like "$out" '^12\.0 +n1 +managed +6 -> 8 +2 from 13\.0 +- +1-6,9-10 +7\.62 +97 %
 like "$out" '^13\.0 +n1 +managed +6 -> 4 +- +2 to 12\.0 +8,11-13 +3\.10 +- +- +unknown$' \
     "a lender's row, unknown numbers as -"
 like "$out" '^14\.batch +n2 +learning +3 +- +- +1-3 +- +- +- +unknown$' "a member that only learns"
-is "$(cat "$work/fake.log" | sed -n 2p)" "query status - -" "the question asked"
-call status $ask --job 12
+is "$(sed -n 2p "$work/fake.log")" "query status - -" "the question asked"
+call status "$ask" --job 12
 like "$out" '^12\.0 ' "--job 12 shows 12.0"
 unlike "$out" '^1[34]\.|^n2' "and no other job and node"
-call status $ask --job 12.0
+call status "$ask" --job 12.0
 like "$out" '^12\.0 ' "--job 12.0 shows it, too"
-call status $ask --job 1
+call status "$ask" --job 1
 unlike "$out" '^1[234]\.' "--job 1 is not 12"
 is $status 0 "an empty table is no failure"
 like "$out" 'No step with --adloader' "and is said in words"
-call status $ask --node n2
+call status "$ask" --node n2
 like "$out" '^14\.batch' "--node n2 shows what is there"
 unlike "$out" '^1[23]\.0|^n1' "and nothing else"
 like "$(tail -1 "$work/fake.log")" '^query status - n2$' "the node is part of the question"
-call status $ask --json
+call status "$ask" --json
 is $status 0 "--json succeeds"
 same='import json,sys; a=json.load(open(sys.argv[1])); b=json.load(open(sys.argv[2])); sys.exit(a!=b)'
 if command -v python3 > /dev/null; then
     python3 -c "$same" "$data/status.json" "$work/out"
     result $? "--json passes the document through"
-    call status $ask --json --job 13
+    call status "$ask" --json --job 13
     python3 -c 'import json,sys; d=json.load(open(sys.argv[1]))
 sys.exit([m["id"] for m in d["members"]] != ["13.0"] or [n["name"] for n in d["nodes"]] != ["n1"])' "$work/out"
     result $? "filtered by --job"
-    call --json status $ask --node n2
+    call --json status "$ask" --node n2
     python3 -c 'import json,sys; d=json.load(open(sys.argv[1]))
 sys.exit([m["id"] for m in d["members"]] != ["14.batch"] or [n["name"] for n in d["nodes"]] != ["n2"])' "$work/out"
     result $? "filtered by --node"
@@ -164,10 +164,10 @@ else
 fi
 sed 's/"cpus": "9-10"/"cpus": "9"/' "$data/status.json" > "$work/doc"
 start_fake "$socket" answer "$work/doc"
-call status $ask
+call status "$ask"
 like "$out" '^12\.0 .* 2 from 13\.0, pool +- ' "a core that no member lent comes from the pool"
 start_fake "$socket" answer "$data/status.json"
-call top $ask
+call top "$ask"
 like "$out" '^12\.0 +n1 ' "top prints once where there is no terminal"
 if command -v script > /dev/null; then
     script=$(command -v script)
@@ -192,7 +192,7 @@ fi
 # ---- explain ------------------------------------------------------------------------------
 
 start_fake "$socket" answer "$data/explain.json"
-call explain 12 $ask
+call explain 12 "$ask"
 is $status 0 "explain succeeds"
 is "$(sed -n 2p "$work/fake.log")" "query explain 12 -" "the question asked"
 like "$out" '^Step 12\.0 on node n1, running for 1 h 2 min$' "which step"
@@ -205,35 +205,35 @@ like "$out" 'why +2 cores of 13\.0' "the reason"
 like "$out" '^ +8 .*#+-* *\| +gpu +<- now *$|^ +8 .*#+-* *\| +loader +<- now *$' "the curve's present point"
 like "$out" '^ +6 .*<- own *$' "and the own one"
 like "$out" '1 min 1 s +8 +1-6,9-10 +13\.0 leaves two cores idle' "the history"
-call explain 12.0 $ask --json
+call explain 12.0 "$ask" --json
 if command -v python3 > /dev/null; then
     python3 -c "$same" "$data/explain.json" "$work/out"
     result $? "--json passes the document through"
 fi
 printf '{"controller":{},"members":[{"id":"7.0","node":"n"}]}' > "$work/doc"
 start_fake "$socket" answer "$work/doc"
-call explain 7 $ask
+call explain 7 "$ask"
 is $status 0 "a member of which nothing is known is no failure"
 like "$out" "measured +nothing yet" "and that is said"
 unlike "$out" "nan|curve|history" "nothing is made up"
 printf '{"controller":{},"members":[]}' > "$work/doc"
 start_fake "$socket" answer "$work/doc"
-call explain 7 $ask
+call explain 7 "$ask"
 is $status 1 "no member: failure"
 like "$err" "job 7 has no running step with --adloader" "and it says so"
 python3 -c 'import json
 r=[float(min(c,20)) for c in range(200)]
 m={"id":"8.0","node":"n","loader_cores":100,"own_loader_cores":30,"curve":{"unit":"relative","rate":r,"gpu_rate":20.0,"source":"measured","limit":["loader"]*200}}
 print(json.dumps({"controller":{},"members":[m]}))' > "$work/doc" 2> /dev/null &&
-    start_fake "$socket" answer "$work/doc" && call explain 8 $ask &&
+    start_fake "$socket" answer "$work/doc" && call explain 8 "$ask" &&
     is "$(sed -n 's/^ *\([0-9][0-9]*\)  *[0-9.]* .*|.*|.*/\1/p' "$work/out" | xargs)" \
         "0 30 96 97 98 99 100 101 102 103 104 199" "a long curve is shown around the present point"
 start_fake "$socket" refuse 6 "job 99 is not registered"
-call explain 99 $ask
+call explain 99 "$ask"
 is $status 1 "an unknown job: failure"
 like "$err" "job 99 is not registered.*adloader status" "said by the controller, with what to do"
 start_fake "$socket" refuse 2 "uid 7 may not"
-call status $ask
+call status "$ask"
 is $status 1 "a refusal: failure"
 like "$err" "refused: uid 7 may not" "with its reason"
 
@@ -243,7 +243,7 @@ like "$err" "refused: uid 7 may not" "with its reason"
 hostile()
 {
     start_fake "$socket" answer "$work/doc"
-    call status $ask
+    call status "$ask"
     is $status 1 "$1: failure"
     like "$err" "$2" "$1: the reason"
     is "$out" "" "$1: nothing is printed"
@@ -276,29 +276,29 @@ hostile "a document of too many values" 'malformed: the document is too large'
 hostile "a document of too many arrays" 'malformed: the document is too large'
 printf '{"controller":{"version":"\\u001b[2J\\nforged"},"nodes":[],"members":[{"id":"1.0\\u009b","node":"\\u001b]0;x\\u0007"}]}' > "$work/doc"
 start_fake "$socket" answer "$work/doc"
-call status $ask
+call status "$ask"
 is $status 0 "control characters in texts do no harm"
 is "$(tr -d '\n -~' < "$work/out" | wc -c)" 0 "nothing but printable ASCII reaches the terminal"
 printf '{"controller":{},"nodes":[],"members":[{"id":"1.0","node":"%0500d","own_cpus":"x","loader_cores":1e308,"age_s":-1}]}' 0 > "$work/doc"
 start_fake "$socket" answer "$work/doc"
-call status $ask
+call status "$ask"
 is $status 0 "absurd but well-typed values do no harm"
 is "$(awk 'length > 700' "$work/out" | wc -l)" 0 "and long cells are cut"
 
 printf 'HTTP/1.1 400 Bad Request\r\n\r\n' > "$work/doc"
 start_fake "$socket" raw "$work/doc"
-call status $ask
+call status "$ask"
 is $status 1 "another server: failure"
 like "$err" "does not speak adloader's protocol" "and it says so"
 printf '\377\377\377\360\001\021\000\000' > "$work/doc"
 start_fake "$socket" rawanswer "$work/doc"
-call status $ask
+call status "$ask"
 is $status 1 "a frame of 4 GB is not waited for"
 start_fake "$socket" cut "$data/status.json"
-call status $ask
+call status "$ask"
 like "$err" "closed the connection in the middle of its answer" "an answer cut off"
 start_fake "$socket" close
-call status $ask
+call status "$ask"
 like "$err" "closed the connection without an answer" "a connection that closes at once"
 stop_fake
 
