@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # TAP for shell tests: source it, call ok/is/like, end with done_testing.
 tap_count=0
 tap_failed=0
