@@ -379,7 +379,7 @@ cluster_controller_answers() { [[ -S $CLUSTER/adloader/ctld.sock ]]; }
 cluster_start_controller() {
     mkdir -p "$CLUSTER/adloader/state"
     rm -f "$CLUSTER/adloader/ctld.sock"
-    proc_spawn adloaderctld "$(cluster_built adloaderctld sbin/adloaderctld)" -D -f "$CLUSTER/adloader.conf"
+    proc_spawn adloaderctld "$(cluster_built adloaderctld sbin/adloaderctld)" --foreground --config "$CLUSTER/adloader.conf"
     cluster_ready adloaderctld 10 cluster_controller_answers
 }
 

@@ -1,11 +1,10 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # the tests read what the functions here leave in variables
 # What the tests on a private cluster share: begin and end, and looking at steps from outside, by
 # /proc and Slurm's own commands only. What adloader says about itself is asked for separately.
 #
 # Environment: ADL_BUILDDIR (adloader built or installed there), ADL_TEST_DIR (the cluster's folder).
 
 testlib_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck disable=SC2034 # the tests read what the functions here leave in variables
 # shellcheck source-path=SCRIPTDIR source=cluster.sh
 . "$testlib_here/cluster.sh"
 # shellcheck source-path=SCRIPTDIR source=tap.sh
@@ -63,7 +62,6 @@ timed() {
     local limit=$1 begin end
     shift
     begin=$(date +%s%N)
-    # shellcheck disable=SC2034
     timed_status=0 timed_output='' timed_ms=0
     timed_output=$(timeout --kill-after=5 "$limit" "$@" 2>&1) || timed_status=$?
     end=$(date +%s%N)
