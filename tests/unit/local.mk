@@ -22,3 +22,15 @@ tests_unit_test_predictor_learner_SOURCES = tests/unit/test_predictor_learner.c 
 tests_unit_test_predictor_learner_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_predictor_learner_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_predictor_learner_LDADD = libadl_predictor.la $(CMOCKA_LIBS)
+
+# spank: what of the plugin does not know SPANK, and the agent on a training program of its own
+ADL_SPANK_TEST_LIBS = libadl_spank.la libadl_common.la $(MUNGE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/unit/agent_victim tests/unit/test_agent
+TESTS += tests/unit/test_agent
+tests_unit_agent_victim_SOURCES = tests/unit/agent_victim.c
+tests_unit_agent_victim_LDADD = libadloader.la
+tests_unit_agent_victim_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_unit_test_agent_SOURCES = tests/unit/test_agent.c
+tests_unit_test_agent_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_agent_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_agent_LDADD = $(ADL_SPANK_TEST_LIBS)
