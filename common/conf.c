@@ -399,14 +399,14 @@ static char *next_line(char *buf, int size, void *stream)
 
 /* ---- the whole ---- */
 
-static int set_presets(struct conf *conf)
+/* A preset can only be wrong where ./configure gave it a path (--with-rundir). */
+static void set_presets(struct parser *p)
 {
     size_t count;
     const struct conf_key *keys = conf_keys(&count);
     for (size_t i = 0; i < count; i++)
-        if (conf_key_read(&keys[i], conf, keys[i].preset) < 0)
-            return -1;
-    return 0;
+        if (conf_key_read(&keys[i], p->conf, keys[i].preset) < 0)
+            complain_value(p, &keys[i], keys[i].preset);
 }
 
 /* What no single line shows. */
@@ -510,9 +510,11 @@ struct conf *conf_read(const char *file, char *error, size_t error_size)
         .conf = calloc(1, sizeof(struct conf)),
         .first_seen = calloc(nkeys, sizeof(unsigned)),
     };
-    if (!p.conf || !p.first_seen || set_presets(p.conf) < 0)
+    if (!p.conf || !p.first_seen)
         complain_memory(&p);
-    else if (file || !is_absent(name))
+    else
+        set_presets(&p);
+    if (!p.complaints.count && (file || !is_absent(name)))
         parse_file(&p, name);
     for (size_t i = 0; i < p.nnodes; i++)
         free_node(&p.nodes[i].node);

@@ -6,6 +6,7 @@
  */
 #include "msg.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -592,12 +593,19 @@ static size_t take_state(struct reading *r, uint8_t state[MSG_STATE_MAX])
     return field->length;
 }
 
+/* Blanks around a list are for files of the kernel; on the wire it starts and ends in a digit. */
+static bool is_trimmed(const struct wire_field *field)
+{
+    const uint8_t *text = field->value;
+    return field->length == 0 || (isdigit(text[0]) && isdigit(text[field->length - 1]));
+}
+
 static void take_cpus(struct reading *r, enum msg_tag tag, struct cpus *set)
 {
     const struct wire_field *field = &r->fields[tag];
     if (r->error)
         return;
-    if (!is_there(r, tag))
+    if (!is_there(r, tag) || !is_trimmed(field))
         fail(r, EBADMSG);
     else if (cpus_parse_bytes(set, (const char *)field->value, field->length) < 0)
         fail(r, errno == ENOMEM ? ENOMEM : EBADMSG);

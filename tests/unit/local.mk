@@ -34,3 +34,43 @@ tests_unit_test_agent_SOURCES = tests/unit/test_agent.c
 tests_unit_test_agent_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_agent_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_agent_LDADD = $(ADL_SPANK_TEST_LIBS)
+
+# common
+check_PROGRAMS += tests/unit/test_cpus
+TESTS += tests/unit/test_cpus
+tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/rng.h
+tests_unit_test_cpus_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_cpus_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_cpus_LDADD = libadl_common.la $(CMOCKA_LIBS)
+tests_unit_test_cpus_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
+check_PROGRAMS += tests/unit/test_wire
+TESTS += tests/unit/test_wire
+tests_unit_test_wire_SOURCES = tests/unit/test_wire.c tests/unit/rng.h
+tests_unit_test_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_wire_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_wire_LDADD = libadl_common.la $(CMOCKA_LIBS)
+check_PROGRAMS += tests/unit/test_msg
+TESTS += tests/unit/test_msg
+tests_unit_test_msg_SOURCES = tests/unit/test_msg.c tests/unit/rng.h tests/unit/msg_samples.c tests/unit/msg_samples.h
+tests_unit_test_msg_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_msg_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_msg_LDADD = libadl_common.la $(CMOCKA_LIBS)
+check_PROGRAMS += tests/unit/test_hints
+TESTS += tests/unit/test_hints
+tests_unit_test_hints_SOURCES = tests/unit/test_hints.c tests/unit/rng.h
+tests_unit_test_hints_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_hints_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_hints_LDADD = libadl_common.la $(CMOCKA_LIBS)
+check_PROGRAMS += tests/unit/test_conf
+TESTS += tests/unit/test_conf
+tests_unit_test_conf_SOURCES = tests/unit/test_conf.c tests/unit/rng.h
+tests_unit_test_conf_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_conf_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_conf_LDADD = libadl_conf.la libadl_common.la $(CMOCKA_LIBS)
+check_PROGRAMS += tests/unit/test_log
+TESTS += tests/unit/test_log
+tests_unit_test_log_SOURCES = tests/unit/test_log.c
+tests_unit_test_log_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_log_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_log_LDADD = libadl_common.la $(CMOCKA_LIBS)
+# end of common
