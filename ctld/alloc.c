@@ -527,20 +527,30 @@ static void strip_useless(const struct part *part, unsigned *cores, unsigned *ro
     }
 }
 
-/* Free cores return to members that have fewer than their own, unless more make them slower. */
-static void return_own(const struct part *part, unsigned *cores, unsigned *room)
+/* Does the job read at all? Where bandwidth is short, more cores would only have it read more. */
+static bool job_reads(const struct part *part, const struct part_job *job)
 {
-    for (size_t i = 0; i < part->nmembers; i++) {
-        const struct alloc_member *m = &part->problem->members[part->members[i]];
-        unsigned *c = &cores[part->members[i]];
+    for (unsigned k = 0; k < job->nmembers; k++)
+        if (member_of(part, job, k)->sample_bytes > 0)
+            return true;
+    return false;
+}
+
+/* Free cores return to members that have fewer than their own, unless more make them slower. */
+static void return_own(const struct part *part, const struct part_job *job, unsigned *cores,
+                       unsigned *room)
+{
+    if (isfinite(part->io_limit) && job_reads(part, job))
+        return;
+    for (unsigned k = 0; k < job->nmembers; k++) {
+        const struct alloc_member *m = member_of(part, job, k);
+        unsigned *c = &cores[part->members[job->first + k]];
+        unsigned *left = &room[part->node[job->first + k]];
         unsigned cap = m->max != 0 && m->max < m->own ? m->max : m->own;
 
-        if (isfinite(part->io_limit) && m->sample_bytes > 0)
-            continue;
-        while (*c < cap && room[part->node[i]] > 0 &&
-               member_rate(m, *c + 1) >= member_rate(m, *c)) {
+        while (*c<cap && * left> 0 && member_rate(m, *c + 1) >= member_rate(m, *c)) {
             (*c)++;
-            room[part->node[i]]--;
+            (*left)--;
         }
     }
 }
@@ -557,7 +567,8 @@ static int give_back(const struct part *part, unsigned *cores, bool kept)
         room[part->node[i]] -= cores[part->members[i]];
     if (kept)
         strip_useless(part, cores, room);
-    return_own(part, cores, room);
+    for (size_t j = 0; j < part->njobs; j++)
+        return_own(part, &part->jobs[j], cores, room);
     free(room);
     return 0;
 }
@@ -608,9 +619,7 @@ static int solve_levels(struct part *part)
 {
     if (!policy_adds(part->problem->policy))
         return part_solve_lowest(part);
-    if (part->nnodes == 1 && isinf(part->io_limit))
-        return part_solve_sum_node(part);
-    return part_solve_sum_jobs(part);
+    return part_solve_sum(part);
 }
 
 static void write_levels(const struct part *part, unsigned *cores)

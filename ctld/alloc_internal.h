@@ -59,9 +59,8 @@ double part_move_cost(const struct part *part);
 unsigned part_job_moves(const struct part *part, const struct part_job *job, unsigned level);
 
 /* The solvers set every job's level and part->bound. -1: ENOMEM. */
-int part_solve_sum_node(struct part *part); /* alloc_node.c: one node, no I/O limit; exact */
-int part_solve_sum_jobs(struct part *part); /* alloc_jobs.c: any */
-int part_solve_lowest(struct part *part);   /* alloc_lowest.c: max-min and makespan; any */
+int part_solve_sum(struct part *part);    /* alloc_sum.c: policies that add up */
+int part_solve_lowest(struct part *part); /* alloc_lowest.c: max-min and makespan; any */
 
 /* Is this a policy that adds up (else it raises the lowest)? */
 static inline bool policy_adds(enum alloc_policy policy)

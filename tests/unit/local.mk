@@ -1,4 +1,3 @@
-
 # The tool, the manual and the examples: shell tests, their helpers and the recorded answers.
 check_PROGRAMS += fake_ctld conf_table
 fake_ctld_SOURCES = tests/unit/fake_ctld.c
@@ -74,3 +73,11 @@ tests_unit_test_log_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_log_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_log_LDADD = libadl_common.la $(CMOCKA_LIBS)
 # end of common
+
+# allocator, placement, topology
+check_PROGRAMS += tests/unit/test_alloc_oracle
+TESTS += tests/unit/test_alloc_oracle
+tests_unit_test_alloc_oracle_SOURCES = tests/unit/test_alloc_oracle.c tests/unit/alloc_cases.c tests/unit/alloc_cases.h
+tests_unit_test_alloc_oracle_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_alloc_oracle_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_alloc_oracle_LDADD = libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
