@@ -4,3 +4,4 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 if HAVE_CMOCKA
 include tests/unit/local.mk
 endif
+include tests/fuzz/local.mk

@@ -1,4 +1,6 @@
 /* CPU sets: list formats against tables, set algebra against arrays of bool, affinity. */
+#include "config.h"
+
 #include "cpus.h"
 #include "rng.h"
 

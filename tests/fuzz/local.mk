@@ -1,0 +1,34 @@
+# tests/fuzz/: one target for each kind of input from outside. `make check` runs each over the same
+# mutated inputs; `make fuzz` (clang) builds the same targets with libFuzzer to run on and on:
+#     make fuzz && ./fuzz-frames -max_total_time=600 corpus/
+FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+FUZZ_DRIVER = tests/fuzz/driver.c tests/fuzz/fuzz.h tests/unit/rng.h
+
+check_PROGRAMS += tests/fuzz/fuzz_frames tests/fuzz/fuzz_hints tests/fuzz/fuzz_cpus tests/fuzz/fuzz_conf
+TESTS += tests/fuzz/fuzz_frames tests/fuzz/fuzz_hints tests/fuzz/fuzz_cpus tests/fuzz/fuzz_conf
+tests_fuzz_fuzz_frames_SOURCES = tests/fuzz/fuzz_frames.c tests/unit/msg_samples.c tests/unit/msg_samples.h $(FUZZ_DRIVER)
+tests_fuzz_fuzz_frames_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_frames_LDADD = libadl_common.la
+tests_fuzz_fuzz_hints_SOURCES = tests/fuzz/fuzz_hints.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hints_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_hints_LDADD = libadl_common.la
+tests_fuzz_fuzz_cpus_SOURCES = tests/fuzz/fuzz_cpus.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_cpus_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_cpus_LDADD = libadl_common.la
+tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_conf_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_conf_LDADD = libadl_conf.la libadl_common.la
+
+# With libFuzzer: everything is compiled anew, since the code under test has to be instrumented.
+FUZZ_CC = clang
+FUZZ_FLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+FUZZ_COMMON = cpus.c wire.c msg.c hints.c log.c clock.c conf.c conf_keys.c hostlist.c
+LIBFUZZER_TARGETS = fuzz-frames fuzz-hints fuzz-cpus fuzz-conf
+CLEANFILES += $(LIBFUZZER_TARGETS)
+
+fuzz: $(LIBFUZZER_TARGETS)
+$(LIBFUZZER_TARGETS):
+	$(AM_V_GEN)$(FUZZ_CC) $(FUZZ_FLAGS) $(DEFAULT_INCLUDES) $(FUZZ_CPPFLAGS) $(INIH_CFLAGS) -o $@ \
+	    $(srcdir)/tests/fuzz/`echo $@ | tr - _`.c $(srcdir)/tests/unit/msg_samples.c \
+	    `for file in $(FUZZ_COMMON); do echo $(srcdir)/common/$$file; done` $(INIH_LIBS) -lm
+.PHONY: fuzz $(LIBFUZZER_TARGETS)
