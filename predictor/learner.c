@@ -31,6 +31,7 @@
 #define BETA_DRIFT_SD   0.01 /* a move */
 #define COST_SD         0.05 /* relative, of a settled mean */
 #define SETTLE_SECONDS  4.0
+#define CAPPED_REPORTS  5u  /* with cores to spare, until workers count as the limit */
 #define IDLE_REPORTS    3u  /* without loader tasks, of a member that had some */
 #define NEVER_REPORTS   60u /* the same of one that declared some but never had any */
 
@@ -155,27 +156,35 @@ static void learn_bytes(struct pred_learner *l, const struct pred_observation *o
 static void learn_workers(struct pred_learner *l, const struct pred_observation *o)
 {
     double busy_at_once = fmin(o->workers, o->cores);
+    bool more_cores = o->workers > 0 && o->cores > o->workers;
 
+    /* A verdict once reached stands while the cores are too few to test it anew. */
+    if (o->workers > l->workers)
+        l->capped_reports = 0;
+    else if (more_cores)
+        l->capped_reports = l->use > SATURATED * busy_at_once ? l->capped_reports + 1 : 0;
     if (o->workers >= l->workers || l->workers <= 1)
         l->workers = o->workers;
     else
         l->workers += 0.2 * (o->workers - l->workers);
-    if (o->workers > 0 && o->cores > o->workers && l->use > SATURATED * busy_at_once)
-        l->capped_reports++;
-    else
-        l->capped_reports = 0;
 }
 
-/* Cores beyond which this program has nobody to work on them. */
+/*
+ * Cores beyond which this program has nobody to work on them. It may run few workers only because
+ * it has few cores (libadloader and ADLOADER_WORKERS advise so), hence it is seen to leave cores
+ * unused before it counts as limited.
+ */
 static double cores_max(const struct pred_learner *l, const struct pred_job *job)
 {
     double workers = l->workers > 0.5 ? ceil(l->workers - 0.25) : INFINITY;
 
     if (l->use > 1.1 * workers) /* its workers have threads of their own */
         return INFINITY;
-    if (l->capped_reports < 5 && job->workers_max > 0) /* it may yet start as many as it declared */
-        return isinf(workers) ? job->workers_max : fmax(workers, job->workers_max);
-    return workers;
+    if (l->capped_reports >= CAPPED_REPORTS)
+        return workers;
+    if (job->workers_max == 0)
+        return INFINITY;
+    return isinf(workers) ? job->workers_max : fmax(workers, job->workers_max);
 }
 
 static double usable_cores(const struct pred_learner *l, unsigned cores)
@@ -332,7 +341,8 @@ static void begin_anew(struct pred_learner *l, unsigned cores)
     pred_track_restart(&l->busy_track);
     pred_track_restart(&l->cost_track);
     l->last_cores = cores;
-    l->capped_reports = 0;
+    if (l->capped_reports < CAPPED_REPORTS)
+        l->capped_reports = 0;
 }
 
 static void learn_rates(struct pred_learner *l, const struct pred_job *job,
