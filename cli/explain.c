@@ -68,14 +68,14 @@ static void line(const char *name, const char *text)
     putchar('\n');
 }
 
-/* " (3)": how many CPUs are in a list that came from outside; nothing if it is not one. */
+/* "0-2 (3 CPUs)"; how many is left out where a list that came from outside is not one. */
 static void print_cpus(const char *list)
 {
     struct cpus cpus = CPUS_EMPTY;
 
     print_clean(stdout, list != NULL && list[0] != '\0' ? list : NULL, "none");
     if (list != NULL && list[0] != '\0' && cpus_parse(&cpus, list) == 0)
-        printf(" (%u)", cpus_count(&cpus));
+        printf(" (%u CPU%s)", cpus_count(&cpus), cpus_count(&cpus) == 1 ? "" : "s");
     cpus_free(&cpus);
 }
 
@@ -140,7 +140,9 @@ static void print_measured(struct json_object *member)
     if (drift > 0 || failed > 0) {
         label("masks");
         before = amount("", drift > 0 ? drift : NAN, 0, " changed by somebody else");
-        (void)amount(before, failed > 0 ? failed : NAN, 0, " binds that did not hold");
+        (void)amount(
+            before, failed > 0 ? failed : NAN, 0,
+            " binds that did not hold (a cpuset or the program keeps the loaders elsewhere)");
         putchar('\n');
     }
 }
@@ -163,6 +165,12 @@ static const char *unit_of(struct json_object *curve)
 
     /* relative: one unit is what one loader core does, see predictor.h */
     return unit != NULL && strcmp(unit, "relative") == 0 ? "core loads" : "samples/s";
+}
+
+/* Without loaders there is nothing to predict, whatever the curve says. */
+static bool has_loaders(struct json_object *member)
+{
+    return doc_number(member, "loader_tasks") > 0;
 }
 
 static void print_rates(struct json_object *member)
@@ -318,10 +326,13 @@ static int print_member(struct json_object *member)
     print_measured(member);
     print_word("verdict", doc_text(member, "verdict"), words_verdict(doc_text(member, "verdict")));
     print_word("state", doc_text(member, "state"), words_state(doc_text(member, "state")));
-    print_rates(member);
+    if (has_loaders(member))
+        print_rates(member);
     line("why", doc_text(member, "reason"));
     line("hints", doc_text(member, "hints"));
-    return print_curve(member) != 0 || print_history(doc_member(member, "history")) != 0 ? -1 : 0;
+    if (has_loaders(member) && print_curve(member) != 0)
+        return -1;
+    return print_history(doc_member(member, "history"));
 }
 
 static int print_document(struct json_object *document)

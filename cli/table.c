@@ -43,14 +43,14 @@ static char clean(char c)
     return c >= ' ' && c <= '~' ? c : '?';
 }
 
-/* A copy fit for a terminal, cut to TABLE_CELL_MAX. */
-static char *clean_copy(const char *text)
+/* A copy fit for a terminal, cut to max characters. */
+static char *clean_copy(const char *text, size_t max)
 {
     size_t length = strlen(text);
-    bool cut = length > TABLE_CELL_MAX;
+    bool cut = length > max;
 
     if (cut)
-        length = TABLE_CELL_MAX;
+        length = max;
     char *copy = malloc(length + 1);
     if (copy == NULL)
         return NULL;
@@ -79,7 +79,9 @@ void table_cell(struct table *table, const char *text)
 {
     if (table == NULL || table->failed)
         return;
-    char *copy = clean_copy(text == NULL || text[0] == '\0' ? "-" : text);
+    bool last = table->ncells % table->ncolumns == table->ncolumns - 1;
+    char *copy = clean_copy(text == NULL || text[0] == '\0' ? "-" : text,
+                            last ? TABLE_LAST_CELL_MAX : TABLE_CELL_MAX);
     if (copy == NULL || !grow(table)) {
         free(copy);
         table->failed = true;

@@ -22,8 +22,9 @@ void table_free(struct table *table);
 
 /* The next cell, row by row; NULL and "" print as "-". A longer text than TABLE_CELL_MAX is cut,
  * with
- * ".." at its end. */
-#define TABLE_CELL_MAX 56
+ * ".." at its end; the last column pushes nothing aside and may be longer. */
+#define TABLE_CELL_MAX      56
+#define TABLE_LAST_CELL_MAX 512
 void table_cell(struct table *table, const char *text);
 void table_cellf(struct table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -196,9 +196,9 @@ call explain 12 "$ask"
 is $status 0 "explain succeeds"
 is "$(sed -n 2p "$work/fake.log")" "query explain 12 -" "the question asked"
 like "$out" '^Step 12\.0 on node n1, running for 1 h 2 min$' "which step"
-like "$out" 'own CPUs +0-6 \(7\), of them for main threads: 0 \(1\)$' "own CPUs"
-like "$out" 'loaders on +1-6,9-10 \(8\)$' "the loaders' CPUs"
-like "$out" 'borrowed +9-10 \(2\) from 13\.0$' "who lent"
+like "$out" 'own CPUs +0-6 \(7 CPUs\), of them for main threads: 0 \(1 CPU\)$' "own CPUs"
+like "$out" 'loaders on +1-6,9-10 \(8 CPUs\)$' "the loaders' CPUs"
+like "$out" 'borrowed +9-10 \(2 CPUs\) from 13\.0$' "who lent"
 like "$out" 'verdict +gpu-bound: data is never late' "the verdict in words"
 like "$out" 'predicted +2310\.4 samples/s; 2161\.0 samples/s with its own cores' "the rates"
 like "$out" 'why +2 cores of 13\.0' "the reason"
@@ -216,6 +216,11 @@ call explain 7 "$ask"
 is $status 0 "a member of which nothing is known is no failure"
 like "$out" "measured +nothing yet" "and that is said"
 unlike "$out" "nan|curve|history" "nothing is made up"
+sed 's/"loader_tasks": 8/"loader_tasks": 0/; s/"failed_binds": 0/"failed_binds": 3/' "$data/explain.json" > "$work/doc"
+start_fake "$socket" answer "$work/doc"
+call explain 12 "$ask"
+unlike "$out" "curve|^  predicted|demand" "without loader tasks there is nothing to predict"
+like "$out" "masks +3 binds that did not hold" "binds that failed are said"
 printf '{"controller":{},"members":[]}' > "$work/doc"
 start_fake "$socket" answer "$work/doc"
 call explain 7 "$ask"
@@ -223,7 +228,7 @@ is $status 1 "no member: failure"
 like "$err" "job 7 has no running step with --adloader" "and it says so"
 python3 -c 'import json
 r=[float(min(c,20)) for c in range(200)]
-m={"id":"8.0","node":"n","loader_cores":100,"own_loader_cores":30,"curve":{"unit":"relative","rate":r,"gpu_rate":20.0,"source":"measured","limit":["loader"]*200}}
+m={"id":"8.0","node":"n","loader_tasks":1,"loader_cores":100,"own_loader_cores":30,"curve":{"unit":"relative","rate":r,"gpu_rate":20.0,"source":"measured","limit":["loader"]*200}}
 print(json.dumps({"controller":{},"members":[m]}))' > "$work/doc" 2> /dev/null &&
     start_fake "$socket" answer "$work/doc" && call explain 8 "$ask" &&
     is "$(sed -n 's/^ *\([0-9][0-9]*\)  *[0-9.]* .*|.*|.*/\1/p' "$work/out" | xargs)" \
