@@ -55,6 +55,8 @@ int args_parse_endpoint(const char *text, size_t length, struct endpoint *e)
         return -1;
     if (host > 2 && text[0] == '[' && text[host - 1] == ']')
         return copy_text(e->path, sizeof e->path, text + 1, host - 2);
+    if (memchr(text, '[', host) != NULL || memchr(text, ']', host) != NULL)
+        return -1;
     if (memchr(text, ':', host) != NULL) /* an IPv6 address without brackets is ambiguous */
         return -1;
     return copy_text(e->path, sizeof e->path, text, host);

@@ -24,8 +24,9 @@ tests_unit_test_predictor_learner_LDADD = libadl_predictor.la $(CMOCKA_LIBS)
 
 # spank: what of the plugin does not know SPANK, and the agent on a training program of its own
 ADL_SPANK_TEST_LIBS = libadl_spank.la libadl_common.la $(MUNGE_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/unit/agent_victim tests/unit/test_agent
-TESTS += tests/unit/test_agent
+check_PROGRAMS += tests/unit/agent_victim tests/unit/test_agent \
+	tests/unit/test_args tests/unit/test_classify tests/unit/test_tasks
+TESTS += tests/unit/test_agent tests/unit/test_args tests/unit/test_classify tests/unit/test_tasks
 tests_unit_agent_victim_SOURCES = tests/unit/agent_victim.c
 tests_unit_agent_victim_LDADD = libadloader.la
 tests_unit_agent_victim_LDFLAGS = $(AM_LDFLAGS) -no-install
@@ -33,6 +34,18 @@ tests_unit_test_agent_SOURCES = tests/unit/test_agent.c
 tests_unit_test_agent_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_agent_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_agent_LDADD = $(ADL_SPANK_TEST_LIBS)
+tests_unit_test_args_SOURCES = tests/unit/test_args.c
+tests_unit_test_args_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_args_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_args_LDADD = $(ADL_SPANK_TEST_LIBS)
+tests_unit_test_classify_SOURCES = tests/unit/test_classify.c
+tests_unit_test_classify_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_classify_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_classify_LDADD = $(ADL_SPANK_TEST_LIBS)
+tests_unit_test_tasks_SOURCES = tests/unit/test_tasks.c
+tests_unit_test_tasks_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_tasks_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_tasks_LDADD = $(ADL_SPANK_TEST_LIBS)
 
 # common
 check_PROGRAMS += tests/unit/test_cpus
@@ -81,3 +94,11 @@ tests_unit_test_alloc_oracle_SOURCES = tests/unit/test_alloc_oracle.c tests/unit
 tests_unit_test_alloc_oracle_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_alloc_oracle_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_alloc_oracle_LDADD = libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
+
+# The controller: its pure parts, and the program itself with agents that the test plays.
+check_PROGRAMS += tests/unit/test_ctld
+TESTS += tests/unit/test_ctld
+tests_unit_test_ctld_SOURCES = tests/unit/test_ctld.c tests/unit/fake_agents.c tests/unit/fake_agents.h
+tests_unit_test_ctld_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)
+tests_unit_test_ctld_LDADD = libadl_common.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
