@@ -1,0 +1,870 @@
+/* The controller as a whole: the real program, agents played by the test. */
+#include "config.h"
+
+#include "fake_agents.h"
+
+#include "clock.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json.h>
+#include <math.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NO_MAIN "MainCoresPerTask=0\n"
+
+static void assert_at(const struct agent *a, const char *expected)
+{
+    char buf[256];
+
+    assert_string_equal(agent_at(a, buf, sizeof(buf)), expected);
+}
+
+/* A member whose loaders would take whatever they get. */
+static void make_hungry(struct agent *a)
+{
+    a->tasks_of_loader = 16;
+    a->use_cores = 0; /* set by use_all() */
+}
+
+static void use_all(struct agent *const *agents, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (agents[i]->tasks_of_loader > 0)
+            agents[i]->use_cores = agents[i]->on_own ? cpus_count(&agents[i]->own_cpus)
+                                                     : cpus_count(&agents[i]->loaders);
+}
+
+/* Reports in which hungry loaders use all they have. */
+static void run_hungry(struct agent *const *agents, size_t n, unsigned total_ms)
+{
+    for (unsigned t = 0; t < total_ms; t += 100) {
+        (void)agents_pump(agents, n, 100, NULL);
+        use_all(agents, n);
+        for (size_t i = 0; i < n; i++)
+            agent_report(agents[i], 100);
+    }
+    agents_settle(agents, n);
+}
+
+static json_object *ask_json(const struct controller *c, const char *what, const char *job)
+{
+    char *text = controller_ask(c, what, job);
+    json_object *root = json_tokener_parse(text);
+
+    if (root == NULL)
+        print_message("# %s\n", text);
+    assert_non_null(root);
+    free(text);
+    return root;
+}
+
+static json_object *get(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+
+    if (!json_object_object_get_ex(object, key, &value))
+        fail_msg("the answer has no %s", key);
+    return value;
+}
+
+static json_object *member_of(json_object *root, const char *id)
+{
+    json_object *members = get(root, "members");
+
+    for (size_t i = 0; i < json_object_array_length(members); i++) {
+        json_object *m = json_object_array_get_idx(members, i);
+
+        if (strcmp(json_object_get_string(get(m, "id")), id) == 0)
+            return m;
+    }
+    fail_msg("%s is not in the answer", id);
+    return NULL;
+}
+
+/* ---- the life of the program ------------------------------------------------------------------
+ */
+
+static void test_starts_and_ends(void **state)
+{
+    struct controller c;
+    struct stat st;
+    int status;
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    assert_int_equal(stat(c.socket, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0666);
+    assert_int_equal(stat(c.pid_file, &st), 0);
+    status = controller_end(&c, SIGTERM);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(stat(c.socket, &st), -1);
+    assert_int_equal(stat(c.pid_file, &st), -1);
+    controller_discard(&c, false);
+}
+
+static int run_program(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int run_program(const char *format, ...)
+{
+    char arguments[256], command[768];
+    va_list args;
+    int status;
+
+    va_start(args, format);
+    (void)vsnprintf(arguments, sizeof(arguments), format, args);
+    va_end(args);
+    (void)snprintf(command, sizeof(command), "'%s/adloaderctld' %s >/dev/null 2>&1",
+                   getenv("ADL_BUILDDIR") != NULL ? getenv("ADL_BUILDDIR") : ".", arguments);
+    status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_options(void **state)
+{
+    struct controller c;
+
+    (void)state;
+    controller_prepare(&c, "");
+    assert_int_equal(run_program("--version"), 0);
+    assert_int_equal(run_program("--help"), 0);
+    assert_int_equal(run_program("--nonsense"), 1);
+    assert_int_equal(run_program("-f -c '%s' extra", c.conf), 1);
+    assert_int_equal(run_program("--check-config -c '%s'", c.conf), 0);
+    assert_int_equal(run_program("--show-config -c '%s'", c.conf), 0);
+    assert_int_equal(run_program("--check-config -c /nonexistent"), 1);
+    controller_write_conf(&c, "Policy=best\n");
+    assert_int_equal(run_program("--check-config -c '%s'", c.conf), 1);
+    assert_int_equal(run_program("-f -c '%s'", c.conf), 1);
+    controller_discard(&c, false);
+}
+
+/* The starter returns when the daemon listens, or fails with it. */
+static void test_daemon(void **state)
+{
+    struct controller c;
+    char command[512];
+    FILE *f;
+    long pid = 0;
+
+    (void)state;
+    controller_prepare(&c, "");
+    assert_int_equal(run_program("-c '%s'", c.conf), 0);
+    f = fopen(c.pid_file, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld", &pid), 1);
+    (void)fclose(f);
+    assert_true(pid > 1);
+    free(controller_ask(&c, "status", "")); /* it listens already */
+    assert_int_equal(run_program("-c '%s'", c.conf), 1);
+    assert_int_equal(kill((pid_t)pid, SIGTERM), 0);
+    for (int i = 0; i < 400 && access(c.pid_file, F_OK) == 0; i++)
+        (void)poll(NULL, 0, 10);
+    assert_int_equal(access(c.pid_file, F_OK), -1);
+    (void)snprintf(command, sizeof(command), "%s/no/such/folder/socket", c.dir);
+    (void)snprintf(c.socket, sizeof(c.socket), "%.90s", command);
+    controller_write_conf(&c, "");
+    assert_int_equal(run_program("-c '%s'", c.conf), 1);
+    controller_discard(&c, false);
+}
+
+static void test_stale_socket(void **state)
+{
+    struct controller c;
+    struct stat st;
+
+    (void)state;
+    controller_prepare(&c, "PidFile=\n");
+    controller_start(&c);
+    assert_int_equal(run_program("-f -c '%s'", c.conf), 1); /* one is there and answers */
+    (void)controller_end(&c, SIGKILL);
+    assert_int_equal(stat(c.socket, &st), 0); /* left over */
+    controller_start(&c);
+    (void)controller_end(&c, SIGKILL);
+    assert_int_equal(unlink(c.socket), 0);
+    assert_int_equal(mkdir(c.socket, 0700), 0); /* not ours to remove */
+    assert_int_equal(run_program("-f -c '%s'", c.conf), 1);
+    assert_int_equal(stat(c.socket, &st), 0);
+    controller_discard(&c, false);
+}
+
+/* systemd's side of READY=1 */
+static void test_notify(void **state)
+{
+    struct controller c;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char text[256];
+    ssize_t n;
+
+    (void)state;
+    controller_prepare(&c, "");
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", c.dir);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(setenv("NOTIFY_SOCKET", address.sun_path, 1), 0);
+    controller_start(&c);
+    n = recv(fd, text, sizeof(text) - 1, 0);
+    assert_true(n > 0);
+    text[n] = '\0';
+    assert_non_null(strstr(text, "READY=1"));
+    assert_int_equal(kill(c.pid, SIGHUP), 0);
+    n = recv(fd, text, sizeof(text) - 1, 0);
+    assert_true(n > 0);
+    text[n] = '\0';
+    assert_non_null(strstr(text, "RELOADING=1\nMONOTONIC_USEC="));
+    n = recv(fd, text, sizeof(text) - 1, 0);
+    assert_true(n > 0);
+    (void)controller_end(&c, SIGTERM);
+    n = recv(fd, text, sizeof(text) - 1, 0);
+    assert_true(n > 0);
+    text[n] = '\0';
+    assert_string_equal(text, "STOPPING=1");
+    assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
+    (void)close(fd);
+    controller_discard(&c, false);
+}
+
+/* ---- cores move
+ * ---------------------------------------------------------------------------------- */
+
+/* Two CPUs: a batch script that owns both, its steps A and B one each. */
+static void test_two_steps(void **state)
+{
+    struct controller c;
+    struct agent batch, a, b;
+    struct agent *all[] = {&batch, &a, &b};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN);
+    controller_start(&c);
+    agent_init(&batch, 7, MSG_STEP_BATCH, "n1", "0-1");
+    agent_init(&a, 7, 0, "n1", "0");
+    agent_init(&b, 7, 1, "n1", "1");
+    make_hungry(&a);
+    make_hungry(&b);
+
+    agent_register(&c, &batch);
+    assert_true(batch.registered);
+    agent_register(&c, &a);
+    run_hungry(all, 2, 1500);
+    assert_at(&a, "0-1");
+    assert_at(&batch, "");
+
+    agent_register(&c, &b);
+    run_hungry(all, 3, 1000);
+    assert_at(&a, "own");
+    assert_at(&b, "own");
+
+    agent_goodbye(&a);
+    run_hungry(all, 3, 1000);
+    assert_at(&b, "0-1");
+    agent_goodbye(&b);
+    agents_run(all, 1, 100, 600);
+    assert_at(&batch, "own");
+    agent_goodbye(&batch);
+    assert_true(controller_logs(&c, "7.batch on n1 released"));
+    for (int i = 0; i < 3; i++)
+        agent_free(all[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* What the tool is told. */
+static void test_status_and_explain(void **state)
+{
+    struct controller c;
+    struct agent idle, hungry;
+    struct agent *all[] = {&idle, &hungry};
+    json_object *root, *m, *list;
+    char *text;
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN);
+    controller_start(&c);
+    agent_init(&idle, 1, 0, "n1", "0-3");
+    agent_init(&hungry, 2, 0, "n1", "4-7");
+    make_hungry(&hungry);
+    agent_register(&c, &idle);
+    agent_register(&c, &hungry);
+    run_hungry(all, 2, 2500);
+
+    root = ask_json(&c, "status", "");
+    assert_string_equal(json_object_get_string(get(get(root, "controller"), "policy")), "gpu-busy");
+    assert_int_equal(json_object_get_int(get(get(root, "controller"), "agents")), 2);
+    list = get(root, "nodes");
+    assert_int_equal(json_object_array_length(list), 1);
+    m = json_object_array_get_idx(list, 0);
+    assert_string_equal(json_object_get_string(get(m, "pool_cpus")), "0-7");
+    assert_string_equal(json_object_get_string(get(m, "topology")), "flat");
+    m = member_of(root, "2.0");
+    assert_string_equal(json_object_get_string(get(m, "own_cpus")), "4-7");
+    assert_string_equal(json_object_get_string(get(m, "state")), "managed");
+    assert_int_equal(json_object_get_int(get(m, "own_loader_cores")), 4);
+    assert_int_equal(json_object_get_int(get(m, "borrowed_cores")), 4);
+    list = get(m, "borrowed_from");
+    assert_int_equal(json_object_array_length(list), 1);
+    assert_string_equal(json_object_get_string(get(json_object_array_get_idx(list, 0), "id")),
+                        "1.0");
+    m = member_of(root, "1.0");
+    assert_int_equal(json_object_get_int(get(m, "lent_cores")), 4);
+    json_object_put(root);
+
+    root = ask_json(&c, "explain", "2");
+    m = member_of(root, "2.0");
+    assert_true(json_object_array_length(get(get(m, "curve"), "rate")) == 9);
+    assert_true(json_object_array_length(get(m, "history")) >= 1);
+    assert_non_null(strstr(json_object_get_string(get(m, "reason")), "borrows 4"));
+    json_object_put(root);
+    root = ask_json(&c, "explain", "2.0");
+    assert_int_equal(json_object_array_length(get(root, "members")), 1);
+    json_object_put(root);
+
+    text = controller_ask(&c, "explain", "3");
+    assert_string_equal(text, "refused: job 3 is not registered here");
+    free(text);
+    text = controller_ask(&c, "explain", "x");
+    assert_non_null(strstr(text, "refused: 'x' is no job"));
+    free(text);
+    text = controller_ask(&c, "nonsense", "");
+    assert_non_null(strstr(text, "refused: 'nonsense' cannot be asked"));
+    free(text);
+    root = ask_json(&c, "metrics", "");
+    assert_non_null(
+        strstr(json_object_get_string(get(root, "text")), "\nadloader_borrowed_cpus 4\n"));
+    json_object_put(root);
+    agent_free(&idle);
+    agent_free(&hungry);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* The new holder gets a core only after the old one said that it left. */
+static void test_ack_order(void **state)
+{
+    struct controller c;
+    struct agent batch, a, b;
+    struct agent *all[] = {&batch, &a, &b};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN "AckTimeout=2s\n");
+    controller_start(&c);
+    agent_init(&batch, 7, MSG_STEP_BATCH, "n1", "0-3");
+    agent_init(&a, 7, 0, "n1", "0-1");
+    make_hungry(&a);
+    agent_register(&c, &batch);
+    agent_register(&c, &a);
+    run_hungry(all, 2, 1500);
+    assert_at(&a, "0-3");
+    /* B owns 2-3, which A still holds and, deaf, does not leave. */
+    a.deaf = true;
+    agent_init(&b, 7, 1, "n1", "2-3");
+    agent_register(&c, &b);
+    (void)agents_pump(all, 3, 600, NULL);
+    assert_false(b.on_own);
+    assert_int_equal(cpus_count(&b.loaders), 0);
+    a.deaf = false;
+    (void)agents_pump(all, 3, 600, NULL);
+    assert_at(&a, "own");
+    assert_at(&b, "own");
+    for (int i = 0; i < 3; i++)
+        agent_free(all[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* A member that never confirms does not keep the owner from its cores, nor its place for ever. */
+static void test_mute_member(void **state)
+{
+    struct controller c;
+    struct agent lender, mute;
+    struct agent *all[] = {&lender, &mute};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN);
+    controller_start(&c);
+    agent_init(&lender, 1, 0, "n1", "0-3");
+    agent_init(&mute, 2, 0, "n1", "4-7");
+    make_hungry(&mute);
+    agent_register(&c, &lender);
+    agent_register(&c, &mute);
+    run_hungry(all, 2, 2000);
+    assert_at(&mute, "0-7");
+    mute.mute = true;
+    make_hungry(&lender); /* its loaders wake up: it wants its own back */
+    run_hungry(all, 2, 1500);
+    assert_true(
+        cpus_is_subset(&lender.own_cpus, lender.on_own ? &lender.own_cpus : &lender.loaders));
+    assert_true(controller_logs(&c, "2.0 on n1 has not confirmed its cores"));
+    run_hungry(all, 2, 1500);
+    assert_true(mute.ended);
+    assert_true(controller_logs(&c, "its connection is given up"));
+    assert_at(&lender, "own");
+    agent_free(&lender);
+    agent_free(&mute);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* The lender's connection breaks: its cores are out of the pool at once. */
+static void test_lost_lender(void **state)
+{
+    struct controller c;
+    struct agent lender, borrower;
+    struct agent *all[] = {&borrower, &lender};
+    uint64_t begin;
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN);
+    controller_start(&c);
+    agent_init(&lender, 1, 0, "n1", "0-3");
+    agent_init(&borrower, 2, 0, "n1", "4-7");
+    make_hungry(&borrower);
+    agent_register(&c, &lender);
+    agent_register(&c, &borrower);
+    run_hungry(all, 2, 2000);
+    assert_at(&borrower, "0-7");
+    agent_hang_up(&lender);
+    begin = clock_monotonic_ms();
+    while (!borrower.on_own && clock_monotonic_ms() - begin < 2000)
+        (void)agents_pump(all, 1, 10, NULL);
+    assert_at(&borrower, "own");
+    assert_true(clock_monotonic_ms() - begin < 1000);
+    assert_true(controller_logs(&c, "1.0 on n1: connection lost"));
+    agent_free(&lender);
+    agent_free(&borrower);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* A lost borrower may still be on what it borrowed: the owner has it at once, others wait. */
+static void test_lost_borrower(void **state)
+{
+    struct controller c;
+    struct agent lender, lost, third;
+    struct agent *all[] = {&lender, &third, &lost};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN "LeaseTime=1500ms\n");
+    controller_start(&c);
+    agent_init(&lender, 1, 0, "n1", "0-3");
+    agent_init(&lost, 2, 0, "n1", "4-7");
+    agent_init(&third, 3, 0, "n1", "8-9");
+    make_hungry(&lost);
+    agent_register(&c, &lender);
+    agent_register(&c, &lost);
+    run_hungry(all, 3, 2000);
+    assert_at(&lost, "0-7");
+    agent_hang_up(&lost); /* keeps 0-7 in our bookkeeping: nobody else may get 0-3 */
+    agent_register(&c, &third);
+    make_hungry(&third);
+    run_hungry(all, 2, 1000); /* checks at each step */
+    cpus_clear_all(&lost.loaders);
+    run_hungry(all, 2, 4000);
+    assert_at(&third, "0-3,8-9");
+    for (int i = 0; i < 3; i++)
+        agent_free(all[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* ---- restart, reload
+ * ------------------------------------------------------------------------------- */
+
+#define MANY 8
+
+static void connect_all(const struct controller *c, struct agent *agents, struct agent **all)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        char node[16], own[16];
+
+        (void)snprintf(node, sizeof(node), "n%u", i % 2);
+        (void)snprintf(own, sizeof(own), "%u-%u", i / 2 * 4, i / 2 * 4 + 3);
+        agent_init(&agents[i], 100 + i, 0, node, own);
+        if (i % 3 != 0)
+            make_hungry(&agents[i]);
+        agent_register(c, &agents[i]);
+        all[i] = &agents[i];
+    }
+}
+
+static void test_restart_moves_nothing(void **state)
+{
+    struct controller c;
+    struct agent agents[MANY], *all[MANY];
+    char before[MANY][64], after[64];
+    unsigned assigned = 0;
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    connect_all(&c, agents, all);
+    run_hungry(all, MANY, 4000);
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)agent_at(all[i], before[i], sizeof(before[i]));
+        assigned += !agents[i].on_own;
+    }
+    assert_true(assigned >= 4); /* or there would be nothing to keep */
+    (void)controller_end(&c, SIGKILL);
+    for (unsigned i = 0; i < MANY; i++)
+        agent_hang_up(all[i]);
+    controller_start(&c);
+    for (unsigned i = MANY; i-- > 0;) { /* in another order than before */
+        agents[i].age_ms = 60000;
+        agent_register(&c, all[i]);
+        assert_true(agents[i].registered);
+    }
+    for (unsigned t = 0; t < 10; t++) { /* at no time anything else */
+        run_hungry(all, MANY, 100);
+        for (unsigned i = 0; i < MANY; i++)
+            assert_string_equal(agent_at(all[i], after, sizeof(after)), before[i]);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        agent_free(all[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+static void test_reload(void **state)
+{
+    struct controller c;
+    struct agent lender, borrower;
+    struct agent *all[] = {&lender, &borrower};
+    json_object *root;
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN);
+    controller_start(&c);
+    agent_init(&lender, 1, 0, "n1", "0-3");
+    agent_init(&borrower, 2, 0, "n1", "4-7");
+    make_hungry(&borrower);
+    agent_register(&c, &lender);
+    agent_register(&c, &borrower);
+    run_hungry(all, 2, 2000);
+    assert_at(&borrower, "0-7");
+
+    controller_write_conf(&c, NO_MAIN "Policy=static\nMinGain=7\n"); /* not possible */
+    assert_int_equal(kill(c.pid, SIGHUP), 0);
+    run_hungry(all, 2, 500);
+    assert_true(controller_logs(&c, "the new configuration is refused"));
+    assert_at(&borrower, "0-7");
+
+    controller_write_conf(&c, NO_MAIN "Policy=static\n");
+    assert_int_equal(kill(c.pid, SIGHUP), 0);
+    run_hungry(all, 2, 500);
+    assert_at(&borrower, "own");
+    assert_at(&lender, "own");
+    root = ask_json(&c, "status", "");
+    assert_string_equal(json_object_get_string(get(get(root, "controller"), "policy")), "static");
+    json_object_put(root);
+
+    controller_write_conf(&c, NO_MAIN "NodeName=n1 ReservedCores=0 PoolCores=9\n");
+    assert_int_equal(kill(c.pid, SIGHUP), 0);
+    run_hungry(all, 2, 1500);
+    assert_at(&borrower, "1-7,9");
+    assert_false(lender.ended || borrower.ended);
+    agent_free(&lender);
+    agent_free(&borrower);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* ---- hostile and broken peers
+ * -------------------------------------------------------------------- */
+
+static void test_refusals(void **state)
+{
+    struct controller c;
+    struct agent a;
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    agent_init(&a, 5, 0, "n1", "0-3");
+    agent_connect(&c, &a);
+    a.challenge.nonce[3] ^= 1; /* an answer to another challenge */
+    agent_register(&c, &a);
+    assert_true(a.refused);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_DENIED);
+    agent_free(&a);
+
+    agent_init(&a, 5, MSG_STEP_EXTERN, "n1", "0-3");
+    agent_register(&c, &a);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_INVALID);
+    agent_free(&a);
+
+    agent_init(&a, 5, 0, "n1", "");
+    agent_register(&c, &a);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_INVALID);
+    agent_free(&a);
+
+    agent_init(&a, 5, 0, "n1", "0-3");
+    a.hints.on = false;
+    agent_register(&c, &a);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_OFF);
+    agent_free(&a);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* Only root and SlurmUser may speak for steps; anybody may ask. */
+static void test_other_users(void **state)
+{
+    struct controller c;
+    struct agent a;
+    char *text;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    controller_prepare(&c, "SlurmUser=\n");
+    controller_start(&c);
+    assert_int_equal(chmod(c.dir, 0755), 0);
+    assert_int_equal(seteuid(65534), 0);
+    agent_init(&a, 5, 0, "n1", "0-3");
+    agent_register(&c, &a);
+    text = controller_ask(&c, "status", "");
+    assert_int_equal(seteuid(0), 0);
+    assert_true(a.refused);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_DENIED);
+    assert_non_null(strstr(text, "\"members\":[]"));
+    free(text);
+    agent_free(&a);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+static void test_replaced(void **state)
+{
+    struct controller c;
+    struct agent first, second, older;
+    struct agent *both[] = {&first, &second};
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    agent_init(&first, 5, 0, "n1", "0-3");
+    agent_init(&second, 5, 0, "n1", "0-3");
+    agent_init(&older, 5, 0, "n1", "0-3");
+    first.restart = second.restart = 2;
+    older.restart = 1;
+    agent_register(&c, &first);
+    agent_register(&c, &second);
+    agents_settle(both, 2);
+    assert_true(first.refused && second.registered);
+    assert_int_equal(first.refusal.code, MSG_REFUSED_REPLACED);
+    agent_register(&c, &older);
+    assert_true(older.refused);
+    agents_settle(both, 2);
+    assert_false(second.ended);
+    agent_free(&first);
+    agent_free(&second);
+    agent_free(&older);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* Each of these ends that one connection, with a reason or without, and nothing else. */
+static void test_garbage(void **state)
+{
+    static const struct {
+        const char *what;
+        unsigned char bytes[24];
+        size_t length;
+        bool hang_up; /* in the middle */
+    } cases[] = {
+        {"text", "GET / HTTP/1.1\r\n\r\n", 18, false},
+        {"zeroes", {0}, 16, false},
+        {"all ones", {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 9, false},
+        {"other version", {0, 0, 0, 4, 9, 3, 0, 0}, 8, false},
+        {"reserved bits", {0, 0, 0, 4, 1, 3, 0, 1}, 8, false},
+        {"too long", {0x7f, 0, 0, 0, 1, 3, 0, 0}, 8, false},
+        {"large topology unasked", {0, 0x20, 0, 0, 1, 5, 0, 0}, 8, false},
+        {"empty registration", {0, 0, 0, 4, 1, 3, 0, 0}, 8, false},
+        {"type of a server", {0, 0, 0, 4, 1, 4, 0, 0}, 8, false},
+        {"credential on this socket", {0, 0, 0, 4, 1, 2, 0, 0}, 8, false},
+        {"field beyond the end",
+         {0, 0, 0, 12, 1, 3, 0, 0, 0, 1, 0, 4, 0, 0, 0xff, 0xff},
+         16,
+         false},
+        {"half a frame", {0, 0, 0, 99, 1, 3, 0, 0, 1, 2, 3}, 11, true},
+        {"half a head", {0, 0}, 2, true},
+        {"nothing", {0}, 0, true},
+    };
+    struct controller c;
+    size_t files;
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    free(controller_ask(&c, "status", ""));
+    files = controller_open_files(&c);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct agent a;
+        struct agent *one[] = {&a};
+        uint64_t begin = clock_monotonic_ms();
+
+        agent_init(&a, 1, 0, "n1", "0");
+        agent_connect(&c, &a);
+        assert_int_equal(send(a.fd, cases[i].bytes, cases[i].length, MSG_NOSIGNAL),
+                         cases[i].length);
+        while (!cases[i].hang_up && !a.ended && clock_monotonic_ms() - begin < 3000)
+            (void)agents_pump(one, 1, 10, NULL);
+        if (!cases[i].hang_up && !(a.ended && a.refused))
+            fail_msg("%s: neither refused nor closed", cases[i].what);
+        agent_free(&a);
+    }
+    for (int i = 0; i < 200 && controller_open_files(&c) > files; i++)
+        (void)poll(NULL, 0, 10);
+    assert_true(controller_open_files(&c) <= files);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* A registered agent that sends what it should not. */
+static void test_garbage_from_agent(void **state)
+{
+    struct controller c;
+    struct agent a;
+    struct agent *one[] = {&a};
+    static const unsigned char frame[] = {0, 0, 0, 4, 1, 3, 0, 0}; /* a second registration */
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    agent_init(&a, 1, 0, "n1", "0-3");
+    agent_register(&c, &a);
+    assert_int_equal(send(a.fd, frame, sizeof(frame), MSG_NOSIGNAL), sizeof(frame));
+    agents_settle(one, 1);
+    assert_true(a.refused && a.ended);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_INVALID);
+    agent_free(&a);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* Those who say nothing are dropped: strangers after a fixed time, agents after their lease. */
+static void test_silent_peers(void **state)
+{
+    struct controller c;
+    struct agent stranger, agent;
+    struct agent *all[] = {&agent, &stranger};
+    uint64_t begin, agent_ms = 0, stranger_ms = 0;
+
+    (void)state;
+    controller_prepare(&c, "LeaseTime=1s\n");
+    controller_start(&c);
+    agent_init(&stranger, 1, 0, "n1", "0");
+    agent_init(&agent, 1, 0, "n1", "0-3");
+    agent_connect(&c, &stranger);
+    agent_register(&c, &agent);
+    begin = clock_monotonic_ms();
+    while ((agent_ms == 0 || stranger_ms == 0) && clock_monotonic_ms() - begin < 10000) {
+        (void)agents_pump(all, 2, 20, NULL);
+        if (agent.ended && agent_ms == 0)
+            agent_ms = clock_monotonic_ms() - begin;
+        if (stranger.ended && stranger_ms == 0)
+            stranger_ms = clock_monotonic_ms() - begin;
+    }
+    assert_true(agent_ms >= 900 && agent_ms <= 3000);
+    assert_true(stranger_ms >= 4000);
+    agent_free(&stranger);
+    agent_free(&agent);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* Many connections, of agents and of peers that only sit there. */
+static void test_many_connections(void **state)
+{
+    enum { AGENTS = 500, SITTERS = 300 };
+    struct controller c;
+    static struct agent agents[AGENTS], sitters[SITTERS];
+    struct agent *all[AGENTS];
+    json_object *root;
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    for (unsigned i = 0; i < SITTERS; i++) {
+        agent_init(&sitters[i], 1, 0, "n", "0");
+        agent_connect(&c, &sitters[i]);
+    }
+    for (unsigned i = 0; i < AGENTS; i++) {
+        char node[16], own[16];
+
+        (void)snprintf(node, sizeof(node), "n%u", i / 10);
+        (void)snprintf(own, sizeof(own), "%u-%u", i % 10 * 4, i % 10 * 4 + 3);
+        agent_init(&agents[i], 1000 + i, 0, node, own);
+        agent_register(&c, &agents[i]);
+        assert_true(agents[i].registered);
+        all[i] = &agents[i];
+    }
+    agents_run(all, AGENTS, 100, 300);
+    root = ask_json(&c, "status", "");
+    assert_int_equal(json_object_get_int(get(get(root, "controller"), "agents")), AGENTS);
+    assert_int_equal(json_object_get_int(get(get(root, "controller"), "nodes")), AGENTS / 10);
+    assert_int_equal(json_object_array_length(get(root, "members")), AGENTS);
+    json_object_put(root);
+    for (unsigned i = 0; i < AGENTS; i++)
+        agent_goodbye(all[i]);
+    for (int i = 0; i < 100; i++) {
+        root = ask_json(&c, "status", "");
+        if (json_object_get_int(get(get(root, "controller"), "agents")) == 0)
+            break;
+        json_object_put(root);
+        root = NULL;
+    }
+    assert_non_null(root);
+    assert_int_equal(json_object_get_int(get(get(root, "controller"), "nodes")), 0);
+    json_object_put(root);
+    for (unsigned i = 0; i < AGENTS; i++)
+        agent_free(&agents[i]);
+    for (unsigned i = 0; i < SITTERS; i++)
+        agent_free(&sitters[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_starts_and_ends),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_daemon),
+        cmocka_unit_test(test_stale_socket),
+        cmocka_unit_test(test_notify),
+        cmocka_unit_test(test_two_steps),
+        cmocka_unit_test(test_status_and_explain),
+        cmocka_unit_test(test_ack_order),
+        cmocka_unit_test(test_mute_member),
+        cmocka_unit_test(test_lost_lender),
+        cmocka_unit_test(test_lost_borrower),
+        cmocka_unit_test(test_restart_moves_nothing),
+        cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_other_users),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_garbage_from_agent),
+        cmocka_unit_test(test_silent_peers),
+        cmocka_unit_test(test_many_connections),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
