@@ -34,7 +34,6 @@ size_t decide_component(const struct decide *decide, struct node *node, struct n
             if (job->visit == decide->walk)
                 continue;
             job->visit = decide->walk;
-            job->index = UINT_MAX;
             for (size_t k = 0; k < job->nmembers && found < DECIDE_NODES_MAX; k++) {
                 struct node *other = job->members[k]->node;
 
@@ -208,6 +207,7 @@ static int collect(struct decision *d)
             struct entry *e = &d->entries[d->nentries++];
 
             e->member = node->members[k];
+            e->member->group = UINT_MAX;
             e->node = i;
             e->member->state = decide_state(e->member, decide->conf, decide->now_ms);
             e->part = part_of(e->member, decide->conf, decide->now_ms);
@@ -279,7 +279,24 @@ static enum alloc_guarantee alloc_guarantee_of(enum conf_guarantee guarantee)
     return ALLOC_GUARANTEE_NONE;
 }
 
-static int alloc_member_of(const struct decision *d, const struct entry *e, unsigned *njobs,
+/*
+ * Members that train together: those of one step, on all its nodes. Two steps of a Slurm job are
+ * trainings of their own. The number is given at the first member met.
+ */
+static unsigned group_of(struct member *member, unsigned *ngroups)
+{
+    const struct job *job = member->job;
+
+    if (member->group == UINT_MAX) {
+        for (size_t i = 0; i < job->nmembers; i++)
+            if (job->members[i]->step == member->step)
+                job->members[i]->group = *ngroups;
+        (*ngroups)++;
+    }
+    return member->group;
+}
+
+static int alloc_member_of(const struct decision *d, const struct entry *e, unsigned *ngroups,
                            struct alloc_member *a)
 {
     struct member *m = e->member;
@@ -287,10 +304,8 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
 
     if (in_force(e, &d->nodes[e->node]->pool, &now) < 0)
         return -1;
-    if (m->job->index == UINT_MAX)
-        m->job->index = (*njobs)++;
     *a = (struct alloc_member){
-        .job = m->job->index,
+        .job = group_of(m, ngroups),
         .node = (unsigned)e->node,
         .own = cpus_count(&m->place.loader),
         .min = 0, /* what a user says about a job claims no cores of others */
@@ -312,7 +327,7 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
     return 0;
 }
 
-static int solve(struct decision *d, struct alloc_member *members, size_t n, unsigned njobs,
+static int solve(struct decision *d, struct alloc_member *members, size_t n, unsigned ngroups,
                  unsigned *cores)
 {
     const struct conf *conf = d->decide->conf;
@@ -323,7 +338,7 @@ static int solve(struct decision *d, struct alloc_member *members, size_t n, uns
         .nmembers = n,
         .nodes = d->pools,
         .nnodes = d->nnodes,
-        .njobs = njobs,
+        .njobs = ngroups,
         .io_bytes_per_s = NAN,
         .min_gain = conf->min_gain,
     };
@@ -346,15 +361,15 @@ static int allocate(struct decision *d)
 {
     struct alloc_member *members = calloc(d->nentries + 1, sizeof(*members));
     unsigned *cores = calloc(d->nentries + 1, sizeof(*cores));
-    unsigned njobs = 0;
+    unsigned ngroups = 0;
     size_t n = 0;
     int rc = members != NULL && cores != NULL ? 0 : -1;
 
     for (size_t i = 0; i < d->nentries && rc == 0; i++)
         if (d->entries[i].part == PART_ACTIVE)
-            rc = alloc_member_of(d, &d->entries[i], &njobs, &members[n++]);
+            rc = alloc_member_of(d, &d->entries[i], &ngroups, &members[n++]);
     if (rc == 0 && n > 0)
-        rc = solve(d, members, n, njobs, cores);
+        rc = solve(d, members, n, ngroups, cores);
     n = 0;
     for (size_t i = 0; i < d->nentries && rc == 0; i++)
         if (d->entries[i].part == PART_ACTIVE)

@@ -77,6 +77,7 @@ struct member {
 
     /* what was decided */
     enum member_state state;
+    unsigned group;                         /* within the problem being solved: see decide.c */
     enum pred_limit limit;                  /* what limits its rate now */
     float demand;                           /* cores; NAN unknown */
     float decided_demand, decided_gpu_rate; /* what the learner knew then; NAN unknown */
@@ -128,7 +129,6 @@ struct job {
     struct member **members;
     size_t nmembers, capacity;
     uint64_t visit;
-    unsigned index; /* within the problem being solved */
 };
 
 struct registry {
