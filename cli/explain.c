@@ -4,6 +4,8 @@
  */
 #include "config.h"
 
+#include "explain.h"
+
 #include "cli.h"
 #include "cpus.h"
 #include "status.h"
@@ -54,109 +56,110 @@ static const struct doc_rule explain_rules[] = {
 #define BAR_WIDTH 40 /* characters of the whole GPU rate */
 #define AROUND    4  /* rows of the curve on each side of the present point */
 
-static void label(const char *name)
+static void label(FILE *out, const char *name)
 {
-    printf("  %-12s", name);
+    fprintf(out, "  %-12s", name);
 }
 
-static void line(const char *name, const char *text)
+static void line(FILE *out, const char *name, const char *text)
 {
     if (text == NULL || text[0] == '\0')
         return;
-    label(name);
-    print_clean(stdout, text, "");
-    putchar('\n');
+    label(out, name);
+    print_clean(out, text, "");
+    fputc('\n', out);
 }
 
 /* "0-2 (3 CPUs)"; how many is left out where a list that came from outside is not one. */
-static void print_cpus(const char *list)
+static void print_cpus(FILE *out, const char *list)
 {
     struct cpus cpus = CPUS_EMPTY;
 
-    print_clean(stdout, list != NULL && list[0] != '\0' ? list : NULL, "none");
+    print_clean(out, list != NULL && list[0] != '\0' ? list : NULL, "none");
     if (list != NULL && list[0] != '\0' && cpus_parse(&cpus, list) == 0)
-        printf(" (%u CPU%s)", cpus_count(&cpus), cpus_count(&cpus) == 1 ? "" : "s");
+        fprintf(out, " (%u CPU%s)", cpus_count(&cpus), cpus_count(&cpus) == 1 ? "" : "s");
     cpus_free(&cpus);
 }
 
-static void print_loans(const char *name, const char *word, struct json_object *loans)
+static void print_loans(FILE *out, const char *name, const char *word, struct json_object *loans)
 {
     for (size_t i = 0; i < doc_count(loans); i++) {
         struct json_object *loan = doc_at(loans, i);
-        label(name);
-        print_cpus(doc_text(loan, "cpus"));
-        printf(" %s ", word);
-        print_clean(stdout, doc_text(loan, "id"), "?");
-        putchar('\n');
+        label(out, name);
+        print_cpus(out, doc_text(loan, "cpus"));
+        fprintf(out, " %s ", word);
+        print_clean(out, doc_text(loan, "id"), "?");
+        fputc('\n', out);
     }
 }
 
-static void print_cores(struct json_object *member)
+static void print_cores(FILE *out, struct json_object *member)
 {
     const char *placement = doc_text(member, "placement");
 
-    label("own CPUs");
-    print_cpus(doc_text(member, "own_cpus"));
-    printf(", of them for main threads: ");
-    print_cpus(doc_text(member, "main_cpus"));
-    putchar('\n');
-    label("loaders on");
-    print_cpus(doc_text(member, "loader_cpus"));
+    label(out, "own CPUs");
+    print_cpus(out, doc_text(member, "own_cpus"));
+    fprintf(out, ", of them for main threads: ");
+    print_cpus(out, doc_text(member, "main_cpus"));
+    fputc('\n', out);
+    label(out, "loaders on");
+    print_cpus(out, doc_text(member, "loader_cpus"));
     if (placement != NULL && strcmp(placement, "own") == 0)
-        printf(", which is Slurm's own placement");
-    putchar('\n');
-    print_loans("borrowed", "from", doc_member(member, "borrowed_from"));
-    print_loans("lent", "to", doc_member(member, "lent_to"));
+        fprintf(out, ", which is Slurm's own placement");
+    fputc('\n', out);
+    print_loans(out, "borrowed", "from", doc_member(member, "borrowed_from"));
+    print_loans(out, "lent", "to", doc_member(member, "lent_to"));
 }
 
 /* "12.3 word" behind a separator, nothing when unknown. Returns the next separator. */
-static const char *amount(const char *before, double value, int decimals, const char *word)
+static const char *amount(FILE *out, const char *before, double value, int decimals,
+                          const char *word)
 {
     if (isnan(value))
         return before;
-    printf("%s%.*f%s", before, decimals, value, word);
+    fprintf(out, "%s%.*f%s", before, decimals, value, word);
     return ", ";
 }
 
-static void print_measured(struct json_object *member)
+static void print_measured(FILE *out, struct json_object *member)
 {
     double busy = doc_number(member, "gpu_busy_share");
     double age = doc_number(member, "report_age_s");
     const char *before = "";
     char text[64];
 
-    label("measured");
-    before = amount(before, doc_number(member, "loader_tasks"), 0, " loader tasks");
-    before = amount(before, doc_number(member, "workers"), 0, " workers");
-    before = amount(before, doc_number(member, "loader_use_cores"), 2, " cores in use");
-    before = amount(before, 100 * busy, 0, " % GPU-busy");
-    before = amount(before, doc_number(member, "samples_per_s"), 1, " samples/s");
+    label(out, "measured");
+    before = amount(out, before, doc_number(member, "loader_tasks"), 0, " loader tasks");
+    before = amount(out, before, doc_number(member, "workers"), 0, " workers");
+    before = amount(out, before, doc_number(member, "loader_use_cores"), 2, " cores in use");
+    before = amount(out, before, 100 * busy, 0, " % GPU-busy");
+    before = amount(out, before, doc_number(member, "samples_per_s"), 1, " samples/s");
     if (before[0] == '\0')
-        printf("nothing yet");
+        fprintf(out, "nothing yet");
     else if (!isnan(age))
-        printf("; %s ago", format_age(age, text, sizeof(text)));
-    putchar('\n');
+        fprintf(out, "; %s ago", format_age(age, text, sizeof(text)));
+    fputc('\n', out);
     double drift = doc_number(member, "drift"), failed = doc_number(member, "failed_binds");
     if (drift > 0 || failed > 0) {
-        label("masks");
-        before = amount("", drift > 0 ? drift : NAN, 0, " changed by somebody else");
+        label(out, "masks");
+        before = amount(out, "", drift > 0 ? drift : NAN, 0, " changed by somebody else");
         (void)amount(
-            before, failed > 0 ? failed : NAN, 0,
+            out, before, failed > 0 ? failed : NAN, 0,
             " binds that did not hold (a cpuset or the program keeps the loaders elsewhere)");
-        putchar('\n');
+        fputc('\n', out);
     }
 }
 
 /* The verdict or state with what it means. */
-static void print_word(const char *name, const char *word, const char *meaning)
+static void print_word(FILE *out, const char *name, const char *word, const char *meaning)
 {
     if (word == NULL)
         return;
-    label(name);
-    print_clean(stdout, word, "");
+    label(out, name);
+    print_clean(out, word, "");
     if (meaning != NULL)
-        printf(": %s", meaning);
-    putchar('\n');
+        fprintf(out, ": %s", meaning);
+    fputc('\n', out);
 }
 
 static const char *unit_of(struct json_object *curve)
@@ -173,7 +176,7 @@ static bool has_loaders(struct json_object *member)
     return doc_number(member, "loader_tasks") > 0;
 }
 
-static void print_rates(struct json_object *member)
+static void print_rates(FILE *out, struct json_object *member)
 {
     struct json_object *curve = doc_member(member, "curve");
     const char *unit = unit_of(curve);
@@ -182,19 +185,19 @@ static void print_rates(struct json_object *member)
     char text[64];
 
     if (!isnan(now)) {
-        label("predicted");
-        printf("%.1f %s", now, unit);
+        label(out, "predicted");
+        fprintf(out, "%.1f %s", now, unit);
         snprintf(text, sizeof(text), " %s with its own cores", unit);
-        const char *before = amount("; ", doc_number(member, "rate_own"), 1, text);
+        const char *before = amount(out, "; ", doc_number(member, "rate_own"), 1, text);
         snprintf(text, sizeof(text), " %s with an even split", unit);
-        (void)amount(before, doc_number(member, "rate_even"), 1, text);
+        (void)amount(out, before, doc_number(member, "rate_even"), 1, text);
         if (!isnan(error))
-            printf("; so far off by %.0f %%", 100 * error);
-        putchar('\n');
+            fprintf(out, "; so far off by %.0f %%", 100 * error);
+        fputc('\n', out);
     }
     if (!isnan(demand)) {
-        label("demand");
-        printf("the loaders no longer hold the GPU back from about %.1f cores\n", demand);
+        label(out, "demand");
+        fprintf(out, "the loaders no longer hold the GPU back from about %.1f cores\n", demand);
     }
 }
 
@@ -202,7 +205,7 @@ static void print_rates(struct json_object *member)
 
 static bool is_core(double value, size_t c)
 {
-    return !isnan(value) && value >= 0 && (size_t)(value + 0.5) == c;
+    return fabs(value - (double)c) < 0.5; /* false for NAN */
 }
 
 /* Which rows to show: none, the own number, those around the present one, and the end. */
@@ -261,7 +264,7 @@ static double top_of(struct json_object *curve)
     return top;
 }
 
-static int print_curve(struct json_object *member)
+static int print_curve(FILE *out, struct json_object *member)
 {
     static const struct table_column columns[] = {
         {"CORES", true}, {"RATE", true}, {"BAND", true}, {"", false}, {"LIMIT", false}, {"", false},
@@ -272,23 +275,23 @@ static int print_curve(struct json_object *member)
 
     if (count == 0 || top <= 0)
         return 0;
-    printf("\n  curve: predicted %s by loader cores (source: ", unit_of(curve));
-    print_clean(stdout, doc_text(curve, "source"), "unknown");
-    putchar(')');
+    fprintf(out, "\n  curve: predicted %s by loader cores (source: ", unit_of(curve));
+    print_clean(out, doc_text(curve, "source"), "unknown");
+    fputc(')', out);
     double gpu = doc_number(curve, "gpu_rate");
     if (!isnan(gpu))
-        printf("; a full bar is the GPU's own rate, %.1f", gpu);
-    printf("\n");
+        fprintf(out, "; a full bar is the GPU's own rate, %.1f", gpu);
+    fprintf(out, "\n");
     struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t c = 0; c < count; c++)
         if (row_wanted(member, c, count - 1))
             add_curve_row(table, member, curve, c, top);
-    int result = table_print(table, stdout);
+    int result = table_print(table, out);
     table_free(table);
     return result;
 }
 
-static int print_history(struct json_object *history)
+static int print_history(FILE *out, struct json_object *history)
 {
     static const struct table_column columns[] = {
         {"AGO", true}, {"CORES", true}, {"CPUS", false}, {"REASON", false}};
@@ -296,7 +299,7 @@ static int print_history(struct json_object *history)
 
     if (doc_count(history) == 0)
         return 0;
-    printf("\n  history, newest last:\n");
+    fprintf(out, "\n  history, newest last:\n");
     struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t i = 0; i < doc_count(history); i++) {
         struct json_object *entry = doc_at(history, i);
@@ -305,49 +308,53 @@ static int print_history(struct json_object *history)
         table_cell(table, doc_text(entry, "cpus"));
         table_cell(table, doc_text(entry, "reason"));
     }
-    int result = table_print(table, stdout);
+    int result = table_print(table, out);
     table_free(table);
     return result;
 }
 
-static int print_member(struct json_object *member)
+static int print_member(FILE *out, struct json_object *member)
 {
     char age[64];
 
-    fputs("Step ", stdout);
-    print_clean(stdout, doc_text(member, "id"), "?");
-    fputs(" on node ", stdout);
-    print_clean(stdout, doc_text(member, "node"), "?");
+    fputs("Step ", out);
+    print_clean(out, doc_text(member, "id"), "?");
+    fputs(" on node ", out);
+    print_clean(out, doc_text(member, "node"), "?");
     double seconds = doc_number(member, "age_s");
     if (!isnan(seconds))
-        printf(", running for %s", format_age(seconds, age, sizeof(age)));
-    putchar('\n');
-    print_cores(member);
-    print_measured(member);
-    print_word("verdict", doc_text(member, "verdict"), words_verdict(doc_text(member, "verdict")));
-    print_word("state", doc_text(member, "state"), words_state(doc_text(member, "state")));
+        fprintf(out, ", running for %s", format_age(seconds, age, sizeof(age)));
+    fputc('\n', out);
+    print_cores(out, member);
+    print_measured(out, member);
+    print_word(out, "verdict", doc_text(member, "verdict"),
+               words_verdict(doc_text(member, "verdict")));
+    print_word(out, "state", doc_text(member, "state"), words_state(doc_text(member, "state")));
     if (has_loaders(member))
-        print_rates(member);
-    line("why", doc_text(member, "reason"));
-    line("hints", doc_text(member, "hints"));
-    if (has_loaders(member) && print_curve(member) != 0)
+        print_rates(out, member);
+    line(out, "why", doc_text(member, "reason"));
+    line(out, "hints", doc_text(member, "hints"));
+    if (has_loaders(member) && print_curve(out, member) != 0)
         return -1;
-    return print_history(doc_member(member, "history"));
+    return print_history(out, doc_member(member, "history"));
 }
 
-static int print_document(struct json_object *document)
+int explain_print(struct json_object *document, FILE *out)
 {
     struct json_object *members = doc_member(document, "members");
 
-    status_print_controller(doc_member(document, "controller"), stdout);
+    status_print_controller(doc_member(document, "controller"), out);
     for (size_t i = 0; i < doc_count(members); i++) {
-        putchar('\n');
-        if (print_member(doc_at(members, i)) != 0) {
-            cli_error("not enough memory for the tables");
-            return CLI_FAILURE;
-        }
+        fputc('\n', out);
+        if (print_member(out, doc_at(members, i)) != 0)
+            return -1;
     }
-    return CLI_OK;
+    return 0;
+}
+
+struct json_object *explain_parse(const char *text, size_t length, char *error, size_t error_size)
+{
+    return doc_parse(text, length, explain_rules, error, error_size);
 }
 
 static struct json_object *fetch(const struct client_address *address, const char *job)
@@ -368,7 +375,7 @@ static struct json_object *fetch(const struct client_address *address, const cha
         cli_error("%s", error);
         return NULL;
     }
-    struct json_object *document = doc_parse(text, length, explain_rules, why, sizeof(why));
+    struct json_object *document = explain_parse(text, length, why, sizeof(why));
     free(text);
     if (document == NULL) {
         cli_error("the answer of the controller at %s is malformed: %s", address->shown, why);
@@ -393,7 +400,14 @@ static int run(const struct cli *cli)
     struct json_object *document = fetch(&address, job);
     if (document == NULL)
         return CLI_FAILURE;
-    status = cli->json ? cli_print_json(document) : print_document(document);
+    if (cli->json) {
+        status = cli_print_json(document);
+    } else if (explain_print(document, stdout) == 0) {
+        status = CLI_OK;
+    } else {
+        cli_error("not enough memory for the tables");
+        status = CLI_FAILURE;
+    }
     json_object_put(document);
     return status;
 }

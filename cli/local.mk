@@ -9,7 +9,7 @@ libadl_cli_la_SOURCES = \
 	cli/table.c cli/table.h \
 	cli/words.c cli/words.h \
 	cli/status.c cli/status.h \
-	cli/explain.c \
+	cli/explain.c cli/explain.h \
 	cli/top.c \
 	cli/topology.c
 libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli

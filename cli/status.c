@@ -168,6 +168,11 @@ static int apply_filter(struct json_object *document, const struct status_filter
     return 0;
 }
 
+struct json_object *status_parse(const char *text, size_t length, char *error, size_t error_size)
+{
+    return doc_parse(text, length, status_rules, error, error_size);
+}
+
 struct json_object *status_fetch(const struct client_address *address,
                                  const struct status_filter *filter, char *error, size_t error_size)
 {
@@ -179,7 +184,7 @@ struct json_object *status_fetch(const struct client_address *address,
     if (client_query(address, "status", "", filter->node != NULL ? filter->node : "", &text,
                      &length, error, error_size) != CLIENT_OK)
         return NULL;
-    struct json_object *document = doc_parse(text, length, status_rules, why, sizeof(why));
+    struct json_object *document = status_parse(text, length, why, sizeof(why));
     free(text);
     if (document == NULL) {
         snprintf(error, error_size, "the answer of the controller at %s is malformed: %s",

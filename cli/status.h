@@ -48,6 +48,9 @@ bool status_filter_options(const struct cli *cli, struct status_filter *filter);
 /* Is text a job, or a job and step ("12", "12.0", "12.batch")? */
 bool status_is_job(const char *text);
 
+/* Parse and check an answer. A new document, or NULL with a sentence in error. */
+struct json_object *status_parse(const char *text, size_t length, char *error, size_t error_size);
+
 /* Ask, parse, check and filter. Returns a new document, or NULL with a sentence in error. */
 struct json_object *status_fetch(const struct client_address *address,
                                  const struct status_filter *filter, char *error,

@@ -1,6 +1,7 @@
 # tests/fuzz/: one target for each kind of input from outside. `make check` runs each over the same
 # mutated inputs; `make fuzz` (clang) builds the same targets with libFuzzer to run on and on:
-#     make fuzz && ./fuzz-frames -max_total_time=600 corpus/
+#     mkdir corpus && make tests/fuzz/fuzz_frames fuzz-frames
+#     tests/fuzz/fuzz_frames --seeds corpus && ./fuzz-frames -max_total_time=600 corpus
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
 FUZZ_DRIVER = tests/fuzz/driver.c tests/fuzz/fuzz.h tests/unit/rng.h
 
@@ -18,6 +19,14 @@ tests_fuzz_fuzz_cpus_LDADD = libadl_common.la
 tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_conf_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_conf_LDADD = libadl_conf.la libadl_common.la
+
+# what the tool gets from a controller
+check_PROGRAMS += tests/fuzz/fuzz_answers
+TESTS += tests/fuzz/fuzz_answers
+tests_fuzz_fuzz_answers_SOURCES = tests/fuzz/fuzz_answers.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_answers_CPPFLAGS = $(FUZZ_CPPFLAGS) -I$(top_srcdir)/cli
+tests_fuzz_fuzz_answers_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
+tests_fuzz_fuzz_answers_LDADD = $(ADL_CLI_LIBS)
 
 # With libFuzzer: everything is compiled anew, since the code under test has to be instrumented.
 FUZZ_CC = clang
