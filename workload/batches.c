@@ -10,7 +10,9 @@ int batches_init(struct batches *queue, unsigned depth, unsigned size, size_t sa
     *queue = (struct batches){.depth = depth, .size = size, .sample_floats = sample_floats};
     if (pthread_mutex_init(&queue->lock, NULL) != 0)
         return -1;
-    if (pthread_cond_init(&queue->room, NULL) != 0 || pthread_cond_init(&queue->ready, NULL) != 0)
+    if (pthread_cond_init(&queue->room, NULL) != 0 ||
+        pthread_cond_init(&queue->allowed_more, NULL) != 0 ||
+        pthread_cond_init(&queue->ready, NULL) != 0)
         return -1;
     queue->ring = calloc(depth, sizeof *queue->ring);
     if (queue->ring == NULL)
@@ -32,6 +34,7 @@ void batches_free(struct batches *queue)
     free(queue->ring);
     queue->ring = NULL;
     (void)pthread_cond_destroy(&queue->room);
+    (void)pthread_cond_destroy(&queue->allowed_more);
     (void)pthread_cond_destroy(&queue->ready);
     (void)pthread_mutex_destroy(&queue->lock);
 }
@@ -40,7 +43,8 @@ void batches_allow(struct batches *queue, unsigned loaders)
 {
     (void)pthread_mutex_lock(&queue->lock);
     queue->allowed = loaders;
-    (void)pthread_cond_broadcast(&queue->room);
+    (void)pthread_cond_broadcast(&queue->room); /* so that those no longer allowed go and park */
+    (void)pthread_cond_broadcast(&queue->allowed_more);
     (void)pthread_mutex_unlock(&queue->lock);
 }
 
@@ -49,6 +53,7 @@ void batches_stop(struct batches *queue)
     (void)pthread_mutex_lock(&queue->lock);
     queue->stopped = true;
     (void)pthread_cond_broadcast(&queue->room);
+    (void)pthread_cond_broadcast(&queue->allowed_more);
     (void)pthread_cond_broadcast(&queue->ready);
     (void)pthread_mutex_unlock(&queue->lock);
 }
@@ -62,12 +67,14 @@ static bool has_room(const struct batches *queue)
 static bool wait_for_room(struct batches *queue, unsigned loader)
 {
     while (!queue->stopped && (loader >= queue->allowed || !has_room(queue))) {
-        bool parked = loader >= queue->allowed;
         uint64_t start = clock_monotonic_ns();
 
-        (void)pthread_cond_wait(&queue->room, &queue->lock);
-        if (!parked)
+        if (loader >= queue->allowed) {
+            (void)pthread_cond_wait(&queue->allowed_more, &queue->lock);
+        } else {
+            (void)pthread_cond_wait(&queue->room, &queue->lock);
             queue->waiting_ns += clock_monotonic_ns() - start;
+        }
     }
     return !queue->stopped;
 }

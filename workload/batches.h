@@ -19,8 +19,9 @@ struct batch {
 
 struct batches {
     pthread_mutex_t lock;
-    pthread_cond_t room;  /* for loaders: a place to claim, or a change of who may */
-    pthread_cond_t ready; /* for the training loop */
+    pthread_cond_t room;         /* for loaders that may claim: a place to claim */
+    pthread_cond_t allowed_more; /* for parked loaders, which room does not wake */
+    pthread_cond_t ready;        /* for the training loop */
     struct batch *ring;
     unsigned depth, size;
     size_t sample_floats;

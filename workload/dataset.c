@@ -161,6 +161,16 @@ static char *description(const struct dataset_config *config)
     return text;
 }
 
+/* What fits into a message: the first line. */
+static size_t first_line(const struct file_bytes *bytes)
+{
+    size_t length = 0;
+
+    while (length < bytes->length && length < 300 && bytes->data[length] != '\n')
+        length++;
+    return length;
+}
+
 /* The folder is new, or holds the same data set (perhaps fewer or more images of it). */
 static int check_description(const char *path, const char *wanted)
 {
@@ -183,7 +193,7 @@ static int check_description(const char *path, const char *wanted)
     if (!same)
         log_error("%s describes another data set (%.*s): give the same --seed, --size-mean and "
                   "--classes to continue it, or choose another folder",
-                  path, found.length < 300 ? (int)found.length : 300, (const char *)found.data);
+                  path, (int)first_line(&found), (const char *)found.data);
     file_bytes_free(&found);
     return same ? 0 : -1;
 }

@@ -19,6 +19,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* Launchers signal a process and its group: what comes so soon after the first is no second wish.
+ */
+#define SAME_REQUEST_NS 1000000000u
+
 /* What a line is made of, at one moment. */
 struct moment {
     struct totals totals;
@@ -30,6 +34,7 @@ struct monitor {
     pthread_t thread;
     int signals, wake;
     uint64_t start_ns, next_ns; /* next line */
+    uint64_t asked_ns;          /* when the first signal came */
     struct moment last;
     bool mute; /* standard output is gone */
 };
@@ -123,23 +128,29 @@ static void follow(struct monitor *monitor)
     struct adloader_change change;
     unsigned workers, cores;
 
-    while (adloader_next_change(config->client, &change) == 1)
+    while (adloader_next_change(config->client, &change) == 1) {
         (void)loader_set_workers(
             config->loader, workers_wanted(config->options, config->mask_size, config->client));
-    free(look_at_cores(monitor, &workers, &cores));
+        free(look_at_cores(monitor, &workers, &cores));
+    }
 }
 
 static void take_signal(struct monitor *monitor)
 {
     struct signalfd_siginfo info;
+    uint64_t now_ns;
 
     if (read(monitor->signals, &info, sizeof info) != (ssize_t)sizeof info)
+        return;
+    now_ns = clock_monotonic_ns();
+    if (atomic_load(monitor->config.stop) != 0 && now_ns < monitor->asked_ns + SAME_REQUEST_NS)
         return;
     if (atomic_load(monitor->config.stop) != 0) {
         log_error("second signal: ending at once");
         _exit(128 + (int)info.ssi_signo);
     }
     log_info("%s: stopping after this step", strsignal((int)info.ssi_signo));
+    monitor->asked_ns = now_ns;
     atomic_store(monitor->config.stop, (int)info.ssi_signo);
     batches_stop(monitor->config.queue);
 }

@@ -2,7 +2,7 @@
  * The thread beside the training loop (named adl-monitor): it prints a line each interval, keeps
  * the record, follows adloader's word on how many loaders are worth running, and takes SIGTERM and
  * SIGINT (which all threads must have blocked): the first asks for an orderly end, a second one of
- * either ends the process at once.
+ * either, a second or more later, ends the process at once.
  */
 #ifndef ADLTRAIN_MONITOR_H
 #define ADLTRAIN_MONITOR_H

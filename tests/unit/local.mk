@@ -102,3 +102,30 @@ tests_unit_test_ctld_SOURCES = tests/unit/test_ctld.c tests/unit/fake_agents.c t
 tests_unit_test_ctld_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)
 tests_unit_test_ctld_LDADD = libadl_common.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
+
+# client and workload: the client library against an agent of the test's own; adltrain's parts, then
+# the program
+ADL_WORKLOAD_TEST_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/workload
+ADL_WORKLOAD_TEST_CFLAGS = $(UNIT_CFLAGS) $(JPEG_CFLAGS)
+ADL_WORKLOAD_TEST_LIBS = $(WORKLOAD_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/unit/test_client tests/unit/test_adltrain_data \
+	tests/unit/test_adltrain_pool tests/unit/test_adltrain_ring
+TESTS += tests/unit/test_client tests/unit/test_adltrain_data tests/unit/test_adltrain_pool \
+	tests/unit/test_adltrain_ring tests/unit/adltrain.sh
+EXTRA_DIST += tests/unit/adltrain.sh
+tests_unit_test_client_SOURCES = tests/unit/test_client.c
+tests_unit_test_client_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_client_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_client_LDADD = libadloader.la libadl_common.la $(CMOCKA_LIBS)
+tests_unit_test_adltrain_data_SOURCES = tests/unit/test_adltrain_data.c
+tests_unit_test_adltrain_data_CPPFLAGS = $(ADL_WORKLOAD_TEST_CPPFLAGS)
+tests_unit_test_adltrain_data_CFLAGS = $(ADL_WORKLOAD_TEST_CFLAGS)
+tests_unit_test_adltrain_data_LDADD = $(ADL_WORKLOAD_TEST_LIBS)
+tests_unit_test_adltrain_pool_SOURCES = tests/unit/test_adltrain_pool.c
+tests_unit_test_adltrain_pool_CPPFLAGS = $(ADL_WORKLOAD_TEST_CPPFLAGS)
+tests_unit_test_adltrain_pool_CFLAGS = $(ADL_WORKLOAD_TEST_CFLAGS)
+tests_unit_test_adltrain_pool_LDADD = $(ADL_WORKLOAD_TEST_LIBS)
+tests_unit_test_adltrain_ring_SOURCES = tests/unit/test_adltrain_ring.c
+tests_unit_test_adltrain_ring_CPPFLAGS = $(ADL_WORKLOAD_TEST_CPPFLAGS)
+tests_unit_test_adltrain_ring_CFLAGS = $(ADL_WORKLOAD_TEST_CFLAGS)
+tests_unit_test_adltrain_ring_LDADD = $(ADL_WORKLOAD_TEST_LIBS)

@@ -1,0 +1,244 @@
+#!/bin/sh
+# adltrain as a program: what it refuses, a run from the data set to the summary, ranks, signals.
+: "${ADL_SRCDIR:=$(cd "$(dirname "$0")/../.." && pwd)}" "${ADL_BUILDDIR:=$PWD}"
+. "$ADL_SRCDIR/tests/unit/tap.sh"
+
+adltrain=$ADL_BUILDDIR/adltrain
+work=$(mktemp -d "${TMPDIR:-/tmp}/adl-train.XXXXXX") || exit 99
+children=
+trap 'end_children; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+# whatever this runs under: no rank, no advice
+unset ADLOADER_SOCKET ADLOADER_WORKERS SLURM_PROCID SLURM_STEP_ID SLURM_JOB_ID SLURM_CPUS_PER_TASK
+port=$((20000 + $$ % 10000))
+
+end_children()
+{
+    for child in $children; do
+        kill -s KILL "$child" 2> /dev/null
+    done
+}
+
+# call ARGUMENTS...: $status, $out and $err
+call()
+{
+    timeout 60 "$adltrain" "$@" > "$work/out" 2> "$work/err" < /dev/null
+    status=$?
+    out=$(cat "$work/out")
+    err=$(cat "$work/err")
+}
+
+
+# first KEY FILE: the first value of that key in a JSON file
+first()
+{
+    grep -o "\"$1\": *[^,}]*" "$2" | head -n 1 | sed 's/^[^:]*: *//; s/"//g'
+}
+
+# ---- the command line ---------------------------------------------------------------------
+
+call --help
+is $status 0 "--help succeeds"
+like "$out" "emulated by a timed wait" "--help says that the GPU is emulated"
+call run --help
+is $status 0 "run --help succeeds"
+call --version
+like "$out" "^adltrain [0-9]+\.[0-9]+\.[0-9]+$" "--version tells the version"
+call
+is $status 2 "no command is refused"
+call train
+is $status 2 "an unknown command is refused"
+like "$err" "make-data or run" "and the commands are named"
+
+# refused MESSAGE ARGUMENTS...
+refused()
+{
+    message=$1
+    shift
+    call "$@"
+    is $status 2 "refused: $*"
+    like "$err" "$message" "because: $message"
+    is "$out" "" "and nothing is done"
+}
+
+ok="--data $work --gpu-rate 100 --steps 1"
+refused "one folder is wanted" make-data --images 3
+refused "one folder is wanted" make-data "$work/a" "$work/b" --images 3
+refused "--images N is missing" make-data "$work/a"
+refused "from 1 to" make-data "$work/a" --images 0
+refused "from 5 to 1000" make-data "$work/a" --images 1 --size-mean 2000
+refused "unrecognized option" make-data "$work/a" --frobnicate
+# shellcheck disable=SC2086 # the options are words
+{
+    refused "--data DIR is missing" run --gpu-rate 100 --steps 1
+    refused "exactly one of" run --data "$work" --gpu-rate 100
+    refused "exactly one of" run $ok --seconds 3
+    refused "GPU's speed" run --data "$work" --steps 1
+    refused "GPU's speed" run $ok --flops 1e9 --gpu-flops 1e12
+    refused "belong together" run --data "$work" --steps 1 --flops 1e9
+    refused "has no GPU" run $ok --no-train
+    refused "belong together" run $ok --rank 0
+    refused "less one" run $ok --rank 2 --ranks 2 --master h:1
+    refused "needs --master" run $ok --rank 0 --ranks 2
+    refused "HOST:PORT" run $ok --rank 0 --ranks 2 --master here
+    refused "from 1 to 65536" run $ok --batch 0
+    refused "from 1 to 65536" run $ok --batch -5
+    refused "from 1 to 65536" run $ok --batch 1e3
+    refused "from 1 to 65536" run $ok --batch 99999999999999999999999
+    refused "from 1 to 4096" run $ok --loaders 5000
+    refused "from 4 to" run $ok --gradient-bytes 99999999999G
+    refused "a number from" run --data "$work" --steps 1 --gpu-rate fast
+    refused "a number from" run --data "$work" --steps 1 --gpu-rate nan
+    refused "a number from" run --data "$work" --steps 1 --gpu-rate 0
+    refused "is not an option" run $ok more
+    refused "requires an argument" run --data "$work" --batch
+}
+
+# ---- the data set ---------------------------------------------------------------------------
+
+data=$work/data
+call run --data "$work" --gpu-rate 100 --steps 1
+is $status 1 "a folder without pictures is an error"
+like "$err" "make-data" "that says how to make some"
+call make-data "$data" --images 40 --size-mean 20 --seed 3
+is $status 0 "make-data succeeds"
+like "$out" "40 images made" "and says what it made"
+is "$(find "$data" -name '*.jpg' | wc -l | tr -d ' ')" 40 "as many files are there"
+is "$(find "$data" -name '*.tmp')" "" "and nothing else"
+call make-data "$data" --images 40 --size-mean 20 --seed 3
+like "$out" " 0 images made.* 40 were there" "the same again makes nothing"
+call make-data "$data" --images 40 --size-mean 20 --seed 4
+is $status 1 "another seed in the same folder is refused"
+sums=$(cd "$data" && find . -name '*.jpg' | sort | xargs cksum)
+call make-data "$work/again" --images 40 --size-mean 20 --seed 3 --jobs 3
+is "$(cd "$work/again" && find . -name '*.jpg' | sort | xargs cksum)" "$sums" \
+    "the same seed elsewhere gives the same bytes"
+
+# ---- a run ----------------------------------------------------------------------------------
+
+json=$work/run.json
+call run --data "$data" --batch 8 --gpu-rate 400 --steps 10 --crop 64 --loaders 2 --interval 0.05 \
+    --json "$json"
+is $status 0 "a run succeeds"
+like "$out" "^adltrain rank=0 t_s=.* gpu=emulated gpu_busy=.* loaders=2 cores=[0-9]+ cpus=" \
+    "lines of progress say that the GPU is emulated"
+like "$out" "^adltrain summary rank=0 ended=steps .* samples=80 " "and a summary is printed"
+is "$(first gpu "$json")" emulated "the JSON summary says so too"
+is "$(first samples "$json")" 80 "it counts the samples"
+is "$(first steps "$json")" 10 "and the steps"
+is "$(first ended "$json")" steps "and says why it ended"
+is "$(first step_s "$json")" 0.020000000 "a step takes batch / rate"
+# 10 steps of 20 ms each: what is emulated is at least that, never less
+is "$(awk "BEGIN { print ($(first seconds "$json") >= 0.2) }")" 1 "the GPU was not faster than it is"
+
+call run --data "$data" --batch 8 --flops 1e9 --gpu-flops 1.2e12 --samples 20 --crop 64 --quiet \
+    --json -
+is $status 0 "a run by FLOPs succeeds"
+printf '%s\n' "$out" | tail -n 1 > "$json"
+is "$(first step_s "$json")" 0.020000000 "a step costs 3 x FLOPs x batch"
+is "$(first samples "$json")" 24 "samples are rounded up to whole batches"
+unlike "$out" "^adltrain rank=0 t_s" "--quiet prints no progress"
+
+call run --data "$data" --batch 8 --no-train --seconds 0.3 --crop 64 --quiet --json "$json"
+is $status 0 "the loader alone is measured"
+is "$(first gpu "$json")" none "without a GPU"
+
+call run --data "$data" --batch 4 --gpu-rate 4000 --steps 2 --loaders 7 --crop 64 --json "$json" \
+    --quiet --fixed-loaders
+like "$(cat "$json")" '"loader_cores": \[ \[ [0-9.]+, 7, ' "--fixed-loaders starts as many as it says"
+ADLOADER_WORKERS=3 call run --data "$data" --batch 4 --gpu-rate 4000 --steps 2 --loaders 7 \
+    --crop 64 --json "$json" --quiet
+like "$(cat "$json")" '"loader_cores": \[ \[ [0-9.]+, 3, ' "ADLOADER_WORKERS is followed"
+
+call run --data "$data" --batch 4 --gpu-rate 4000 --steps 2 --json /nowhere/at/all --quiet
+is $status 1 "a summary that cannot be written is an error"
+like "$err" "/nowhere/at/all" "which is named"
+
+# ---- bad files --------------------------------------------------------------------------------
+
+bad=$work/again
+for file in "$bad"/class-000/*.jpg; do
+    head -c 300 "$file" > "$file.cut" && mv "$file.cut" "$file"
+done
+call run --data "$bad" --batch 10 --gpu-rate 4000 --steps 9 --crop 64 --quiet --json "$json"
+is $status 0 "bad files do not end a run"
+like "$err" "skipped .*/class-000/image" "they are named"
+is "$(awk "BEGIN { print ($(first skipped_files "$json") >= 4) }")" 1 "and counted"
+for file in "$bad"/*/*.jpg; do
+    echo junk > "$file"
+done
+call run --data "$bad" --batch 10 --gpu-rate 4000 --steps 9 --crop 64 --quiet
+is $status 1 "a data set without a good file ends it"
+like "$err" "whole epoch" "with the reason"
+
+# ---- ranks --------------------------------------------------------------------------------------
+
+# ranks N ARGUMENTS...: statuses of N ranks in $statuses
+ranks()
+{
+    count=$1
+    shift
+    pids=
+    statuses=
+    for rank in $(seq 0 $((count - 1))); do
+        timeout 60 "$adltrain" run --data "$data" --batch 4 --crop 64 --quiet --loaders 1 \
+            --rank "$rank" --ranks "$count" --master "127.0.0.1:$port" \
+            --json "$work/rank-%r.json" "$@" > "$work/out.$rank" 2> "$work/err.$rank" &
+        pids="$pids $!"
+    done
+    children=$pids
+}
+await()
+{
+    for pid in $pids; do
+        wait "$pid"
+        statuses="$statuses $?"
+    done
+    children=
+}
+
+ranks 3 --gpu-rate 400 --samples 60
+await
+is "$statuses" " 0 0 0" "three ranks train together"
+is "$(first steps "$work/rank-0.json") $(first steps "$work/rank-2.json")" "5 5" \
+    "each does its part of the samples"
+like "$(cat "$work/rank-1.json")" '"all_ranks": \{ "samples": 60' "and knows the others' part"
+
+ranks 3 --gpu-rate 40 --seconds 30
+sleep 1
+# timeout hands the signal on to the rank
+kill -TERM "${pids##* }"
+await
+is "$statuses" " 3 3 143" "a rank that is asked to stop takes the others along"
+is "$(first ended "$work/rank-2.json")" signal "with a summary"
+is "$(first ended "$work/rank-0.json")" peer-stopped "of each"
+
+ranks 2 --gpu-rate 40 --seconds 30 --peer-timeout 5
+sleep 1
+victim=$(pgrep -P "${pids##* }")
+kill -KILL "$victim"
+await
+like "$statuses" " 3 137" "a rank that dies ends the others"
+like "$(cat "$work/err.0")" "lost rank 1" "which name it"
+is "$(first ended "$work/rank-0.json")" peer-lost "and write their summary"
+
+# ---- signals ------------------------------------------------------------------------------------
+
+for pair in TERM:143 INT:130; do
+    signal=${pair%:*}
+    "$adltrain" run --data "$data" --batch 64 --gpu-rate 1 --seconds 1000 --crop 64 \
+        --json "$json" > "$work/out" 2>&1 &
+    children=$!
+    for _ in $(seq 100); do
+        grep -q "t_s=" "$work/out" && break
+        sleep 0.1
+    done
+    kill -s "$signal" "$children"
+    wait "$children"
+    status=$?
+    children=
+    is "$status" "${pair#*:}" "SIG$signal ends a run amid a step of a minute"
+    is "$(first ended "$json")" signal "with a summary"
+done
+
+done_testing
