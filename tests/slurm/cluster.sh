@@ -120,7 +120,7 @@ SlurmctldHost=$host(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$CLUSTER/munge/socket
+AuthInfo=socket=$CLUSTER/munge/socket,cred_expire=5
 SlurmctldPort=${CLUSTER_PORTS[0]}
 StateSaveLocation=$CLUSTER/state
 SlurmdSpoolDir=$CLUSTER/spool/%n
