@@ -15,6 +15,9 @@
 #define POOL_MAX 65536u
 /* Relative differences below this are rounding. */
 #define EQUAL 1e-9
+/* However uncertain a curve is, what is in force may miss the floor by no more than this fraction.
+ */
+#define FLOOR_SLACK_MAX 0.1
 
 static const char *const policy_names[] = {"gpu-busy", "nash", "max-min",
                                            "makespan", "even", "static"};
@@ -376,7 +379,7 @@ static double job_uncertainty(const struct part *part, const struct part_job *jo
     return u;
 }
 
-/* Is what is in force still allowed? The floor may be missed by less than what moves nothing. */
+/* Is what is in force still allowed? A floor may seem missed by what the curve does not know. */
 static int now_is_feasible(const struct part *part, bool *feasible)
 {
     const struct alloc_problem *p = part->problem;
@@ -389,7 +392,7 @@ static int now_is_feasible(const struct part *part, bool *feasible)
     for (size_t j = 0; j < part->njobs; j++) {
         const struct part_job *job = &part->jobs[j];
         double share = share_with(part, job, NULL);
-        double slack = fmin(p->min_gain, job_uncertainty(part, job));
+        double slack = fmin(FLOOR_SLACK_MAX, job_uncertainty(part, job));
 
         if (share < job->share[job->floor] * (1 - slack) - EQUAL)
             *feasible = false;
@@ -398,7 +401,8 @@ static int now_is_feasible(const struct part *part, bool *feasible)
 
             used[part->node[job->first + k]] += m->now;
             io += m->sample_bytes * share * m->gpu_rate;
-            if ((m->max != 0 && m->now > m->max) || m->now < job->cores[k])
+            if ((m->max != 0 && m->now > m->max) ||
+                m->now < (m->min < job->cores[k] ? m->min : job->cores[k]))
                 *feasible = false;
         }
     }
@@ -633,6 +637,38 @@ static void write_levels(const struct part *part, unsigned *cores)
     }
 }
 
+/*
+ * Once something has to change, that is no reason to change everything: solve again, with a price
+ * on each moved core of the wanted minimum gain times what a core brings on the average.
+ */
+static int solve_with_price(struct part *part, unsigned *cores)
+{
+    double value = 0, pool = 0, bound = part->bound;
+    int rc;
+
+    if (!policy_adds(part->problem->policy) || part->problem->min_gain <= 0)
+        return 0;
+    for (size_t n = 0; n < part->nnodes; n++)
+        pool += part->problem->nodes[part->nodes[n]].pool;
+    for (size_t j = 0; j < part->njobs; j++)
+        for (unsigned k = 0; k < part->jobs[j].nmembers; k++) {
+            const struct alloc_member *m = member_of(part, &part->jobs[j], k);
+
+            /* under Nash welfare the unit is the logarithm of a rate */
+            value += m->weight * (part->problem->policy == ALLOC_NASH
+                                      ? 1
+                                      : m->gpus * part->jobs[j].share[part->jobs[j].level]);
+        }
+    if (pool <= 0)
+        return 0;
+    part->move_price = part->problem->min_gain * value / pool;
+    rc = part_solve_sum(part);
+    if (rc == 0)
+        write_levels(part, cores);
+    part->bound = bound;
+    return rc;
+}
+
 static int keep_or_move(struct part *part, struct alloc_result *result, double *value_now)
 {
     bool feasible, worth = true;
@@ -647,12 +683,15 @@ static int keep_or_move(struct part *part, struct alloc_result *result, double *
         else if (lowest_is_worth_it(part, result->cores, &worth) < 0)
             return -1;
     }
-    if (!worth)
-        for (size_t i = 0; i < part->nmembers; i++)
-            result->cores[part->members[i]] = part->problem->members[part->members[i]].now;
-    if (worth)
+    if (worth) {
         result->kept = false;
-    return give_back(part, result->cores, !worth);
+        if (solve_with_price(part, result->cores) < 0)
+            return -1;
+        return give_back(part, result->cores, false);
+    }
+    for (size_t i = 0; i < part->nmembers; i++)
+        result->cores[part->members[i]] = part->problem->members[part->members[i]].now;
+    return give_back(part, result->cores, true);
 }
 
 /* I/O matters only where all jobs at their best would ask for more than there is. */

@@ -5,6 +5,22 @@
  * It maximises the policy's value under the guarantee, with integer cores, each node's pool and
  * the shared I/O bandwidth. Deterministic: equal input in equal order gives equal output; among
  * equal answers the one that changes the fewest cores wins.
+ *
+ * Members of one job train in step, at the pace of the slowest: what counts is the job's share
+ * s = min T(c)/G over its members, and each gets the fewest cores with which it reaches s. A core
+ * that raises no job's s is not given to anybody, except back to whom it belongs: members with
+ * fewer than their own cores get free ones back, up to their own, unless more make them slower.
+ * (So steps that do not train together must not share a job number.)
+ *
+ * How: a component (jobs and nodes that hang together through pools that cannot serve everybody)
+ * with one node is solved exactly whatever the shape of the curves; several nodes, or a shared
+ * bandwidth, by branch and bound over the linear relaxation, exact unless a fixed budget of work
+ * runs out; upper_bound says what could still be missing. A component alone gives the same answer
+ * as inside a larger problem, so a caller may pass only what an event touches.
+ *
+ * Uncertain curves: under a guarantee, a member lends only what it does not need even if its curve
+ * is wrong by one standard deviation (two to lend more than it does now); and nothing moves for a
+ * gain within the standard deviation of what would change.
  */
 #ifndef ADLOADER_ALLOC_H
 #define ADLOADER_ALLOC_H

@@ -33,9 +33,10 @@ struct part {
     size_t nnodes;
     struct part_job *jobs;
     size_t njobs;
-    double *work;    /* a member: samples left, guessed where unknown; NULL unless asked for */
-    double io_limit; /* INFINITY: none here */
-    double bound;    /* set by the solver: no feasible answer is better */
+    double *work;      /* a member: samples left, guessed where unknown; NULL unless asked for */
+    double io_limit;   /* INFINITY: none here */
+    double move_price; /* what a moved core must bring at least, in value; 0: as good as nothing */
+    double bound;      /* set by the solver: no feasible answer is better */
 };
 
 /* alloc_levels.c: fill in every job's levels, values and floors. -1: ENOMEM. */
@@ -55,12 +56,19 @@ int part_even(const struct part *part, unsigned *count); /* alloc_even.c */
  */
 double part_move_cost(const struct part *part);
 
+/* Values of the component closer than this are equal. */
+double part_epsilon(const struct part *part);
+
 /* Cores that a job would gain over what is in force, at a level. */
 unsigned part_job_moves(const struct part *part, const struct part_job *job, unsigned level);
 
 /* The solvers set every job's level and part->bound. -1: ENOMEM. */
 int part_solve_sum(struct part *part);    /* alloc_sum.c: policies that add up */
 int part_solve_lowest(struct part *part); /* alloc_lowest.c: max-min and makespan; any */
+
+/* alloc_tied.c: one node, given the lowest key of the best answer; sets levels, unless that is too
+ * much work, when they stay as they are. */
+int part_solve_tied(struct part *part, double lowest);
 
 /* Is this a policy that adds up (else it raises the lowest)? */
 static inline bool policy_adds(enum alloc_policy policy)

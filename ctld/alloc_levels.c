@@ -25,13 +25,6 @@ struct points {
     unsigned pos;
 };
 
-static unsigned lower_bound_of(const struct alloc_member *m, unsigned min, unsigned cap)
-{
-    unsigned low = min < m->min ? min : m->min;
-
-    return low < cap ? low : cap;
-}
-
 /*
  * The undominated points of a member's curve between its bounds: more cores, strictly more speed.
  * Points where more cores are slower (contention) fall out.
@@ -45,7 +38,7 @@ static int points_build(const struct alloc_member *m, unsigned min, unsigned poo
 
     if (m->max != 0 && m->max < cap)
         cap = m->max;
-    min = lower_bound_of(m, min, cap);
+    min = min < cap ? min : cap;
     last = cap < m->nrate - 1 ? cap : m->nrate - 1;
     if (last < min)
         last = min;
@@ -191,26 +184,6 @@ double part_value(const struct part *part, const struct part_job *job, double sh
     return policy_adds(part->problem->policy) ? sum : key;
 }
 
-/* Minimum cores, reduced in proportion where a node cannot hold all of them. */
-static int minimums(const struct part *part, unsigned *min)
-{
-    unsigned long *want = calloc(part->nnodes, sizeof(*want));
-
-    if (want == NULL)
-        return -1;
-    for (size_t i = 0; i < part->nmembers; i++)
-        want[part->node[i]] += part->problem->members[part->members[i]].min;
-    for (size_t i = 0; i < part->nmembers; i++) {
-        unsigned long pool = part->problem->nodes[part->nodes[part->node[i]]].pool;
-        unsigned long own = part->problem->members[part->members[i]].min;
-        unsigned long sum = want[part->node[i]];
-
-        min[i] = (unsigned)(sum > pool ? own * pool / sum : own);
-    }
-    free(want);
-    return 0;
-}
-
 /* The share that a job would have with count[i] cores a member. */
 static double job_share(const struct part *part, const struct part_job *job, const unsigned *count)
 {
@@ -222,6 +195,79 @@ static double job_share(const struct part *part, const struct part_job *job, con
         share = fmin(share, member_rate(m, count[job->first + k]) / m->gpu_rate);
     }
     return share;
+}
+
+/* The cores whose rate the guarantee promises. */
+static int promised(const struct part *part, unsigned *count)
+{
+    const struct alloc_problem *p = part->problem;
+
+    if (p->guarantee == ALLOC_GUARANTEE_EVEN)
+        return part_even(part, count);
+    for (size_t i = 0; i < part->nmembers; i++)
+        count[i] = p->guarantee == ALLOC_GUARANTEE_OWN ? p->members[part->members[i]].own : 0;
+    return 0;
+}
+
+/*
+ * Fewest cores of a member under the guarantee as far as its curve is uncertain: what it needs for
+ * the promised share and a standard deviation more, or two of what it has now (so that a curve
+ * that wanders by its own uncertainty does not lend and take back in turns); never more than what
+ * was promised. Where a curve is flat, this decides how many cores are lent on its word.
+ */
+static unsigned guarded(const struct alloc_member *m, unsigned count, double share)
+{
+    double rate = (share - SHARE_STEP) * m->gpu_rate, step, need, margin;
+    unsigned c = 0, guard, keep;
+
+    while (c < count && member_rate(m, c) < rate)
+        c++;
+    if (c == 0)
+        return 0;
+    /* in fractions of a core, by the slope before the curve goes flat */
+    step = c >= 2 ? member_rate(m, c - 1) - member_rate(m, c - 2) : rate;
+    if (!(step > rate / (4 * c)))
+        step = rate / c;
+    need = c - 1 + fmin(1, (rate - member_rate(m, c - 1)) / step);
+    margin = m->uncertainty * rate / step;
+    guard = (unsigned)fmin(count, ceil(need + margin));
+    keep = (unsigned)fmin(count, ceil(need + 2 * margin));
+    keep = keep < m->now ? keep : m->now;
+    return guard > keep ? guard : keep;
+}
+
+/* Minimum cores, reduced in proportion where a node cannot hold all of them. */
+static int minimums(const struct part *part, const unsigned *count, unsigned *min)
+{
+    unsigned long *want = calloc(part->nnodes, sizeof(*want));
+
+    if (want == NULL)
+        return -1;
+    for (size_t j = 0; j < part->njobs; j++) {
+        const struct part_job *job = &part->jobs[j];
+        double share = job_share(part, job, count);
+
+        for (unsigned i = job->first; i < job->first + job->nmembers; i++) {
+            const struct alloc_member *m = &part->problem->members[part->members[i]];
+
+            min[i] = m->min;
+            if (m->uncertainty > 0 && part->problem->guarantee != ALLOC_GUARANTEE_NONE) {
+                unsigned guard = guarded(m, count[i], share);
+
+                min[i] = min[i] > guard ? min[i] : guard;
+            }
+            want[part->node[i]] += min[i];
+        }
+    }
+    for (size_t i = 0; i < part->nmembers; i++) {
+        unsigned long pool = part->problem->nodes[part->nodes[part->node[i]]].pool;
+        unsigned long sum = want[part->node[i]];
+
+        if (sum > pool)
+            min[i] = (unsigned)(min[i] * pool / sum);
+    }
+    free(want);
+    return 0;
 }
 
 static unsigned level_reaching(const struct part_job *job, double share)
@@ -293,28 +339,22 @@ static int floors_shrink(struct part *part, unsigned *used)
     return 0;
 }
 
-static int floors_build(struct part *part)
+static int floors_build(struct part *part, const unsigned *count)
 {
-    const struct alloc_problem *p = part->problem;
-    unsigned *count = calloc(part->nmembers, sizeof(*count));
     unsigned *used = calloc(part->nnodes, sizeof(*used));
-    int rc = count == NULL || used == NULL ? -1 : 0;
+    int rc = 0;
 
-    if (rc == 0 && p->guarantee == ALLOC_GUARANTEE_EVEN)
-        rc = part_even(part, count);
-    for (size_t i = 0; rc == 0 && i < part->nmembers; i++)
-        if (p->guarantee == ALLOC_GUARANTEE_OWN)
-            count[i] = p->members[part->members[i]].own;
-    for (size_t j = 0; rc == 0 && j < part->njobs; j++) {
+    if (used == NULL)
+        return -1;
+    for (size_t j = 0; j < part->njobs; j++) {
         struct part_job *job = &part->jobs[j];
 
         job->floor = 0;
-        if (p->guarantee != ALLOC_GUARANTEE_NONE)
+        if (part->problem->guarantee != ALLOC_GUARANTEE_NONE)
             job->floor = level_reaching(job, job_share(part, job, count));
     }
-    if (rc == 0 && !floors_fit(part, used))
+    if (!floors_fit(part, used))
         rc = floors_shrink(part, used);
-    free(count);
     free(used);
     return rc;
 }
@@ -322,13 +362,17 @@ static int floors_build(struct part *part)
 int part_build_levels(struct part *part)
 {
     unsigned *min = calloc(part->nmembers, sizeof(*min));
-    int rc = min == NULL ? -1 : minimums(part, min);
+    unsigned *count = calloc(part->nmembers, sizeof(*count));
+    int rc = min == NULL || count == NULL ? -1 : promised(part, count);
 
+    if (rc == 0)
+        rc = minimums(part, count, min);
     for (size_t j = 0; rc == 0 && j < part->njobs; j++)
         rc = job_build(part, &part->jobs[j], min);
     if (rc == 0)
-        rc = floors_build(part);
+        rc = floors_build(part, count);
     free(min);
+    free(count);
     if (rc < 0)
         errno = ENOMEM;
     return rc;
@@ -361,7 +405,7 @@ unsigned part_job_moves(const struct part *part, const struct part_job *job, uns
     return moves;
 }
 
-double part_move_cost(const struct part *part)
+double part_epsilon(const struct part *part)
 {
     double scale = 0, cores = 1;
 
@@ -373,4 +417,9 @@ double part_move_cost(const struct part *part)
     for (size_t n = 0; n < part->nnodes; n++)
         cores += part->problem->nodes[part->nodes[n]].pool;
     return 1e-9 * scale / cores;
+}
+
+double part_move_cost(const struct part *part)
+{
+    return fmax(part_epsilon(part), part->move_price);
 }

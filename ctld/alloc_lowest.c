@@ -1,6 +1,7 @@
 /*
  * Max-min and makespan: raise the lowest key first, for any set of nodes. Whoever is lowest is
- * raised if that fits; if not, nobody can help it and it stays.
+ * raised if that fits; if not, nobody can help it and it stays. The lowest key of the answer is the
+ * highest possible; so are the ranks above, unless jobs are tied and not all of them fit.
  */
 #include "alloc_internal.h"
 
@@ -41,7 +42,8 @@ static void raise_job(const struct part *part, struct part_job *job, unsigned *f
     job->level++;
 }
 
-/* Of two jobs with the same key: the one whose next step costs fewer cores, then fewer moves. */
+/* Of two jobs with the same key: the one whose next step costs fewer cores (so that the fewest stay
+ * behind), then leads higher, then moves fewer. */
 static bool cheaper(const struct part *part, const struct part_job *a, const struct part_job *b)
 {
     unsigned cost_a = 0, cost_b = 0;
@@ -54,6 +56,9 @@ static bool cheaper(const struct part *part, const struct part_job *a, const str
                   b->cores[(size_t)b->level * b->nmembers + k];
     if (cost_a != cost_b)
         return cost_a < cost_b;
+    if (a->value[a->level + 1] < b->value[b->level + 1] ||
+        a->value[a->level + 1] > b->value[b->level + 1])
+        return a->value[a->level + 1] > b->value[b->level + 1];
     return part_job_moves(part, a, a->level + 1) - part_job_moves(part, a, a->level) <
            part_job_moves(part, b, b->level + 1) - part_job_moves(part, b, b->level);
 }
@@ -78,7 +83,9 @@ int part_solve_lowest(struct part *part)
 {
     unsigned *free_cpus = calloc(part->nnodes, sizeof(*free_cpus));
     bool *fixed = calloc(part->njobs, sizeof(*fixed));
-    double free_io = 0;
+    double free_io = 0, raised_from = -INFINITY;
+    bool tied = false;
+    int rc = 0;
 
     if (free_cpus == NULL || fixed == NULL) {
         free(free_cpus);
@@ -95,10 +102,15 @@ int part_solve_lowest(struct part *part)
         free_cpus[n] = part->problem->nodes[part->nodes[n]].pool - free_cpus[n];
     free_io = part->io_limit - free_io;
     for (struct part_job *job; (job = lowest(part, fixed)) != NULL;) {
-        if (next_fits(part, job, free_cpus, free_io))
+        double key = job->value[job->level];
+
+        if (next_fits(part, job, free_cpus, free_io)) {
             raise_job(part, job, free_cpus, &free_io);
-        else
+            raised_from = key;
+        } else {
             fixed[job - part->jobs] = true;
+            tied = tied || key <= raised_from;
+        }
         if (job->level + 1 >= job->nlevels)
             fixed[job - part->jobs] = true;
     }
@@ -107,5 +119,7 @@ int part_solve_lowest(struct part *part)
         part->bound = fmin(part->bound, part->jobs[j].value[part->jobs[j].level]);
     free(free_cpus);
     free(fixed);
-    return 0;
+    if (tied && part->nnodes == 1 && isinf(part->io_limit))
+        rc = part_solve_tied(part, part->bound);
+    return rc;
 }

@@ -214,6 +214,8 @@ static int run_program(struct choice *choice, struct program *p)
     for (size_t i = 0; i < choice->nitems; i++)
         spare -= cost_of(&choice->items[i], p->keep[p->start[i]]);
     p->width = spare + 1;
+    free(p->best);
+    free(p->pick);
     p->best = calloc(2 * p->width, sizeof(*p->best));
     p->pick = malloc(choice->nitems * p->width * sizeof(*p->pick));
     if (p->best == NULL || p->pick == NULL)
@@ -229,12 +231,17 @@ static int run_program(struct choice *choice, struct program *p)
     return 0;
 }
 
+/*
+ * The gap between relaxation and best answer decides how much must be considered, and a better
+ * answer is nearly always close to the relaxation: so first only levels that lose a small part of
+ * the gap, then more, until all that could still be better has been considered.
+ */
 static int finish_exactly(struct choice *choice, struct row_work *w)
 {
     struct program p = {0};
     size_t total = 0;
-    double value = choice_value(choice), slack;
-    int rc = -1;
+    double value = choice_value(choice), slack, lose;
+    int rc = 0;
 
     for (size_t i = 0; i < choice->nitems; i++) {
         total += choice->items[i].nlevels;
@@ -243,10 +250,24 @@ static int finish_exactly(struct choice *choice, struct row_work *w)
     p.keep = malloc(total * sizeof(*p.keep));
     p.start = malloc((choice->nitems + 1) * sizeof(*p.start));
     slack = 1e-13 * (fabs(w->bound) + fabs(value) + w->price * choice->room[0]);
-    if (p.keep != NULL && p.start != NULL) {
-        keep_levels(choice, w, w->bound - value + slack, &p);
+    if (p.keep == NULL || p.start == NULL)
+        rc = -1;
+    for (lose = (w->bound - value) / 32; rc == 0; lose *= 4) {
+        double gap = w->bound - value + slack;
+        bool last = lose >= gap;
+
+        keep_levels(choice, w, last ? gap : lose, &p);
         rc = run_program(choice, &p);
+        if (rc == 0 && choice_value(choice) > value) {
+            value = choice_value(choice);
+            for (size_t i = 0; i < choice->nitems; i++)
+                w->best[i] = choice->items[i].level;
+        }
+        if (last || lose >= w->bound - value + slack)
+            break;
     }
+    for (size_t i = 0; i < choice->nitems; i++)
+        choice->items[i].level = w->best[i];
     free(p.keep);
     free(p.start);
     free(p.pick);

@@ -85,7 +85,7 @@ static int choice_build(struct part *part, struct choice *choice, unsigned *used
 
     choice->nitems = part->njobs;
     choice->nrows = part->nnodes + io;
-    choice->epsilon = move_cost;
+    choice->epsilon = part_epsilon(part);
     choice->items = calloc(choice->nitems, sizeof(*choice->items));
     choice->room = calloc(choice->nrows, sizeof(*choice->room));
     choice->integer = calloc(choice->nrows, sizeof(*choice->integer));

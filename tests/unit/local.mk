@@ -88,6 +88,12 @@ tests_unit_test_log_LDADD = libadl_common.la $(CMOCKA_LIBS)
 # end of common
 
 # allocator, placement, topology
+check_PROGRAMS += tests/unit/test_alloc
+TESTS += tests/unit/test_alloc
+tests_unit_test_alloc_SOURCES = tests/unit/test_alloc.c tests/unit/alloc_cases.c tests/unit/alloc_cases.h
+tests_unit_test_alloc_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_alloc_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_alloc_LDADD = libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/unit/test_alloc_oracle
 TESTS += tests/unit/test_alloc_oracle
 tests_unit_test_alloc_oracle_SOURCES = tests/unit/test_alloc_oracle.c tests/unit/alloc_cases.c tests/unit/alloc_cases.h
