@@ -180,9 +180,10 @@ struct json_object *status_fetch(const struct client_address *address,
     size_t length = 0;
     char why[512];
 
-    /* all or one node: jobs are picked out here, so that an unknown one gives an empty table */
-    if (client_query(address, "status", "", filter->node != NULL ? filter->node : "", &text,
-                     &length, error, error_size) != CLIENT_OK)
+    /* the controller picks out what it can; the filter below makes sure */
+    if (client_query(address, "status", filter->job != NULL ? filter->job : "",
+                     filter->node != NULL ? filter->node : "", &text, &length, error,
+                     error_size) != CLIENT_OK)
         return NULL;
     struct json_object *document = status_parse(text, length, why, sizeof(why));
     free(text);

@@ -135,6 +135,7 @@ is "$(sed -n 2p "$work/fake.log")" "query status - -" "the question asked"
 call status "$ask" --job 12
 like "$out" '^12\.0 ' "--job 12 shows 12.0"
 unlike "$out" '^1[34]\.|^n2' "and no other job and node"
+is "$(tail -1 "$work/fake.log")" "query status 12 -" "the job is part of the question"
 call status "$ask" --job 12.0
 like "$out" '^12\.0 ' "--job 12.0 shows it, too"
 call status "$ask" --job 1
