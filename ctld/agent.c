@@ -20,8 +20,7 @@
 #define STATE_REFRESH_MS 30000u /* how old the learned state with the agent may become */
 #define NOTICE_FRACTION  0.1    /* a demand that moved less asks for no decision */
 
-/* ---- registration -----------------------------------------------------------------------------
- */
+/* ---- registration -------------------------------------------------------------------------- */
 
 /* Whether it is admitted; if not, it has been refused. */
 static bool admitted(struct session *session, const struct msg_register *r)
@@ -177,14 +176,14 @@ void agent_register(struct session *session, const struct wire_view *view)
     }
     wanted = find_topology(ctld, member->node, r.topology_digest, now);
     if (fill(member, &r, now) < 0 || begin_place(ctld, member, &r) < 0) {
-        control_leave(ctld, member, true);
+        control_leave(ctld, member, 0);
         session_refuse(session, MSG_REFUSED_BUSY, BUSY_RETRY_MS, "no memory for another member");
         msg_register_free(&r);
         return;
     }
     member->state = MEMBER_SETTLING;
     member->session = session;
-    session->deadline_ms = now + ctld->conf->lease_ms;
+    session->deadline_ms = now + session_patience_ms(ctld);
     session_set_agent(session, member);
     ctld->registrations++;
     log_registration(member, &r);
@@ -194,8 +193,7 @@ void agent_register(struct session *session, const struct wire_view *view)
         session_end(session);
 }
 
-/* ---- the other messages
- * ---------------------------------------------------------------------------- */
+/* ---- the other messages -------------------------------------------------------------------- */
 
 static void take_topology(struct session *session, const struct wire_view *view)
 {
@@ -344,5 +342,5 @@ void agent_gone(struct session *session, struct member *member)
         log_warning("%s on %s: connection lost; its cores leave the pool", name,
                     member->node->name);
     }
-    control_leave(ctld, member, session->goodbye);
+    control_leave(ctld, member, session->goodbye ? 0 : session->sent_ms + ctld->conf->lease_ms);
 }

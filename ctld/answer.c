@@ -114,8 +114,7 @@ static double seconds_since(const struct ctld *ctld, uint64_t then_ms)
     return (double)(clock_monotonic_ms() - then_ms) / 1000;
 }
 
-/* ---- controller, nodes
- * ---------------------------------------------------------------------------- */
+/* ---- controller, nodes --------------------------------------------------------------------- */
 
 json_object *answer_controller(const struct ctld *ctld)
 {
@@ -151,8 +150,7 @@ json_object *answer_node(const struct ctld *ctld, const struct node *node)
     return finish(&f);
 }
 
-/* ---- loans
- * ------------------------------------------------------------------------------------------- */
+/* ---- loans --------------------------------------------------------------------------------- */
 
 /* What borrower has of lender's loader CPUs. */
 static bool loan(const struct member *borrower, const struct member *lender, struct cpus *cpus)
@@ -191,8 +189,7 @@ static unsigned put_loans(struct filler *f, const char *key, const struct member
     return cores;
 }
 
-/* ---- members
- * ----------------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------- */
 
 static void put_placement(struct filler *f, const struct member *m)
 {

@@ -89,8 +89,7 @@ static void leave(struct shared *shared)
     free(shared);
 }
 
-/* ---- the workers
- * --------------------------------------------------------------------------------- */
+/* ---- the workers --------------------------------------------------------------------------- */
 
 static void decode(const char *munge_socket, struct auth_job *job)
 {
@@ -147,8 +146,7 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* ---- the loop's side
- * ------------------------------------------------------------------------------- */
+/* ---- the loop's side ----------------------------------------------------------------------- */
 
 static bool worth_another_try(munge_err_t result)
 {
@@ -215,8 +213,7 @@ void auth_forget(struct auth_job *job)
     job->session = NULL;
 }
 
-/* ---- init, fini
- * --------------------------------------------------------------------------------------- */
+/* ---- init, fini ---------------------------------------------------------------------------- */
 
 static struct shared *shared_new(const char *munge_socket)
 {

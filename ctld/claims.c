@@ -124,7 +124,7 @@ static int divide_contested(const struct topo *topo, struct claims_member *const
 /* Main cores of one member; taken: those that members of the same job keep already. */
 static int choose_main(const struct topo *topo, struct claims_member *m, const struct cpus *taken)
 {
-    struct cpus more = CPUS_EMPTY;
+    struct cpus rest = CPUS_EMPTY, more = CPUS_EMPTY;
     unsigned have;
     int rc;
 
@@ -140,9 +140,14 @@ static int choose_main(const struct topo *topo, struct claims_member *m, const s
     if (have >= m->main_cores || have == cpus_count(m->own))
         return 0;
     /* Its share of contested CPUs is too small: its main threads run where others' do. */
-    rc = place_main(topo, m->own, m->main_cores - have, m->near, taken, true, &more);
+    rc = cpus_copy(&rest, m->own);
+    if (rc == 0) {
+        cpus_andnot(&rest, &m->main);
+        rc = place_main(topo, &rest, m->main_cores - have, m->near, taken, true, &more);
+    }
     if (rc == 0)
         rc = cpus_or(&m->main, &more);
+    cpus_free(&rest);
     cpus_free(&more);
     return rc;
 }

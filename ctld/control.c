@@ -26,8 +26,7 @@ static struct timeval milliseconds(uint64_t ms)
     return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
 }
 
-/* ---- marking
- * -------------------------------------------------------------------------------------- */
+/* ---- marking ------------------------------------------------------------------------------- */
 
 static void forget_todo(struct control *control, struct node *node)
 {
@@ -86,8 +85,7 @@ void control_touch_all(struct ctld *ctld)
             control_touch(ctld, n);
 }
 
-/* ---- sending
- * --------------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------- */
 
 static void stop_waiting(struct control *control, struct member *member)
 {
@@ -218,8 +216,7 @@ void control_refresh(struct ctld *ctld, struct member *member)
     recon_place_free(&same);
 }
 
-/* ---- deciding
- * ---------------------------------------------------------------------------------------- */
+/* ---- deciding ------------------------------------------------------------------------------ */
 
 static void decide_node(struct ctld *ctld, const struct decide *decide, struct node *node)
 {
@@ -262,8 +259,7 @@ static void run(evutil_socket_t fd, short what, void *arg)
         control->decide_ns_max = took;
 }
 
-/* ---- what time brings
- * ----------------------------------------------------------------------------------- */
+/* ---- what time brings ---------------------------------------------------------------------- */
 
 static void look_for_overdue(struct ctld *ctld, uint64_t now)
 {
@@ -344,8 +340,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
     session_look_for_silent(ctld, now);
 }
 
-/* ---- settling
- * -------------------------------------------------------------------------------------------- */
+/* ---- settling ------------------------------------------------------------------------------ */
 
 static void settle(evutil_socket_t fd, short what, void *arg)
 {
@@ -388,12 +383,23 @@ void control_registered(struct ctld *ctld, struct member *member)
         control->settle_end_ms = end;
 }
 
-/* ---- leaving
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- leaving ------------------------------------------------------------------------------- */
+
+/* In order of their ends, which mostly is the order of arrival. */
+static void insert_ghost(struct control *control, struct ghost *ghost)
+{
+    struct ghost *at;
+
+    TAILQ_FOREACH_REVERSE(at, &control->ghosts, ghost_list, by_end)
+    if (at->until_ms <= ghost->until_ms) {
+        TAILQ_INSERT_AFTER(&control->ghosts, at, ghost, by_end);
+        return;
+    }
+    TAILQ_INSERT_HEAD(&control->ghosts, ghost, by_end);
+}
 
 /* Borrowed CPUs that the lost member's loaders may be on. Its own end with its step. */
-static void leave_ghost(struct ctld *ctld, struct member *member)
+static void leave_ghost(struct ctld *ctld, struct member *member, uint64_t until_ms)
 {
     struct node *node = member->node;
     struct ghost *ghost;
@@ -409,22 +415,22 @@ static void leave_ghost(struct ctld *ctld, struct member *member)
     ghost->node = node;
     ghost->job = member->job->id;
     ghost->step = member->step;
-    ghost->until_ms = clock_monotonic_ms() + ctld->conf->lease_ms;
+    ghost->until_ms = until_ms;
     cpus_move(&ghost->place.held, &member->place.held);
     ghost->place.gone = true;
     ghost->next = node->ghosts;
     node->ghosts = ghost;
-    TAILQ_INSERT_TAIL(&ctld->control.ghosts, ghost, by_end);
+    insert_ghost(&ctld->control, ghost);
 }
 
-void control_leave(struct ctld *ctld, struct member *member, bool goodbye)
+void control_leave(struct ctld *ctld, struct member *member, uint64_t lease_end_ms)
 {
     struct node *node = member->node;
     struct job *job = member->job;
 
     stop_waiting(&ctld->control, member);
-    if (!goodbye)
-        leave_ghost(ctld, member);
+    if (lease_end_ms > clock_monotonic_ms())
+        leave_ghost(ctld, member, lease_end_ms);
     /* The job moves together: its members elsewhere may have more than they need now. */
     for (size_t i = 0; i < job->nmembers && job->nmembers > 1; i++)
         if (job->members[i]->node != node)
@@ -433,9 +439,7 @@ void control_leave(struct ctld *ctld, struct member *member, bool goodbye)
     control_touch(ctld, node);
 }
 
-/* ---- init, fini
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- init, fini ---------------------------------------------------------------------------- */
 
 int control_init(struct ctld *ctld)
 {

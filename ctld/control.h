@@ -48,9 +48,9 @@ void control_registered(struct ctld *ctld, struct member *member);
 
 /*
  * A member leaves: its cores leave the pool at once. If it did not say goodbye, its loaders may
- * occupy borrowed cores until its lease has run out. Frees the member.
+ * occupy borrowed cores until lease_end_ms (0: they do not). Frees the member.
  */
-void control_leave(struct ctld *ctld, struct member *member, bool goodbye);
+void control_leave(struct ctld *ctld, struct member *member, uint64_t lease_end_ms);
 
 /* Send what may be sent on this node now. */
 void control_reconcile(struct ctld *ctld, struct node *node);

@@ -22,8 +22,7 @@
 
 #define READY_BYTE '\001'
 
-/* ---- the parent that waits ----------------------------------------------------------------------
- */
+/* ---- the parent that waits ----------------------------------------------------------------- */
 
 /* Reads what the daemon has to say and ends the parent with it. */
 static void wait_for_daemon(int from) __attribute__((noreturn));
@@ -125,8 +124,7 @@ void daemon_failed(struct daemon *daemon, const char *text)
     daemon_notify(status);
 }
 
-/* ---- systemd
- * ------------------------------------------------------------------------------------------ */
+/* ---- systemd ------------------------------------------------------------------------------- */
 
 void daemon_notify(const char *state)
 {
@@ -161,8 +159,7 @@ void daemon_notify_reloading(void)
     daemon_notify(text);
 }
 
-/* ---- pid file
- * ------------------------------------------------------------------------------------------- */
+/* ---- pid file ------------------------------------------------------------------------------ */
 
 static int fail(char *error, unsigned long size, const char *what, const char *path)
 {
@@ -197,8 +194,13 @@ int daemon_pid_file(struct daemon *daemon, const char *path, char *error, unsign
         (void)close(fd);
         return -1;
     }
+    daemon->pid_file = strdup(path); /* the configuration may be replaced */
+    if (daemon->pid_file == NULL) {
+        (void)fail(error, error_size, "remember", path);
+        (void)close(fd);
+        return -1;
+    }
     daemon->pid_fd = fd;
-    daemon->pid_file = path;
     return 0;
 }
 
@@ -208,6 +210,7 @@ void daemon_fini(struct daemon *daemon)
         if (unlink(daemon->pid_file) < 0)
             log_warning("cannot remove the pid file %s: %s", daemon->pid_file, strerror(errno));
         (void)close(daemon->pid_fd);
+        free(daemon->pid_file);
         daemon->pid_fd = -1;
     }
     if (daemon->starter >= 0)

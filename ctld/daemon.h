@@ -9,7 +9,7 @@
 struct daemon {
     int starter; /* pipe to the waiting parent; -1 none */
     int pid_fd;  /* open and locked; -1 none */
-    const char *pid_file;
+    char *pid_file;
 };
 
 /*

@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what belongs together ---------------------------------------------------------------------
- */
+/* ---- what belongs together ----------------------------------------------------------------- */
 
 size_t decide_component(const struct decide *decide, struct node *node, struct node **nodes)
 {
@@ -47,8 +46,7 @@ size_t decide_component(const struct decide *decide, struct node *node, struct n
     return found;
 }
 
-/* ---- claims
- * --------------------------------------------------------------------------------------- */
+/* ---- claims -------------------------------------------------------------------------------- */
 
 int decide_near(const struct member *member, const struct topo *topo, struct cpus *near)
 {
@@ -127,8 +125,7 @@ int decide_claims(const struct decide *decide, struct node *node)
     return rc;
 }
 
-/* ---- one decision
- * ---------------------------------------------------------------------------------- */
+/* ---- one decision -------------------------------------------------------------------------- */
 
 enum part {              /* that a member plays in a decision */
             PART_OWN,    /* keeps its own loader cores */
@@ -379,8 +376,7 @@ static int allocate(struct decision *d)
     return rc;
 }
 
-/* ---- which cores
- * -------------------------------------------------------------------------------------- */
+/* ---- which cores --------------------------------------------------------------------------- */
 
 /* The pool without those who keep their own; these are assigned here. */
 static int shared_pool(struct entry *entries, size_t n, const struct node *node, struct cpus *pool)
@@ -498,8 +494,7 @@ static int place_node(struct decision *d, struct node *node, struct entry *entri
     return rc;
 }
 
-/* ---- targets
- * ------------------------------------------------------------------------------------------- */
+/* ---- targets ------------------------------------------------------------------------------- */
 
 /* CPUs that are assigned to somebody who did not get them from Slurm. */
 static int foreign_of(const struct entry *entries, size_t n, struct cpus *foreign)

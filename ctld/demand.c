@@ -8,7 +8,7 @@
 
 #define BYTES_PER_PARAMETER 4.0 /* gradients are exchanged in single precision */
 
-/* ---- declared -------------------------------------------------------------------------------- */
+/* ---- declared ------------------------------------------------------------------------------ */
 
 void demand_job(const struct member *member, struct pred_job *job)
 {
@@ -30,7 +30,7 @@ void demand_job(const struct member *member, struct pred_job *job)
     }
 }
 
-/* ---- observed -------------------------------------------------------------------------------- */
+/* ---- observed ------------------------------------------------------------------------------ */
 
 /*
  * Cores that the loaders could use. On Slurm's own placement they share all CPUs of the step with
@@ -110,8 +110,7 @@ bool demand_changed(const struct member *member, bool loaders, double fraction)
            moved((double)member->decided_gpu_rate, member->learner.gpu_rate, fraction);
 }
 
-/* ---- state across our restart -----------------------------------------------------------------
- */
+/* ---- state across our restart -------------------------------------------------------------- */
 
 #define STATE_VERSION 1u
 #define STATE_LEARNED 1u
@@ -148,8 +147,7 @@ void demand_load(struct member *member, const uint8_t *buf, size_t length, uint6
         (unsigned)buf[2] << 24 | (unsigned)buf[3] << 16 | (unsigned)buf[4] << 8 | buf[5];
 }
 
-/* ---- verdict -----------------------------------------------------------------------------------
- */
+/* ---- verdict ------------------------------------------------------------------------------- */
 
 const char *demand_verdict(const struct member *member, bool loaders)
 {

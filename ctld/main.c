@@ -136,8 +136,7 @@ bool ctld_trusts(const struct ctld *ctld, uid_t uid)
     return uid != (uid_t)-1 && (uid == 0 || uid == ctld->slurm_uid);
 }
 
-/* ---- signals
- * ------------------------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------- */
 
 #define NSIGNALS 3
 static const int signals[NSIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -176,8 +175,7 @@ static void signals_fini(struct event *events[NSIGNALS])
             event_free(events[i]);
 }
 
-/* ---- running
- * -------------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------- */
 
 static void log_libevent(int severity, const char *text)
 {

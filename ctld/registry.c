@@ -12,7 +12,7 @@
 
 #define BUCKETS_FIRST 64
 
-/* ---- hash -------------------------------------------------------------------------------- */
+/* ---- hash ---------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t x) /* finaliser of MurmurHash3, public domain constants */
 {
@@ -108,7 +108,7 @@ int registry_init(struct registry *registry)
     return 0;
 }
 
-/* ---- making and freeing ------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------- */
 
 static void history_free(struct history *history)
 {
@@ -301,7 +301,7 @@ struct member *registry_member(const struct registry *registry, const char *node
     return NULL;
 }
 
-/* ---- members --------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------- */
 
 static int reserve(struct member ***array, size_t used, size_t *capacity)
 {

@@ -34,8 +34,7 @@ static int fail(char *error, size_t size, const char *what, const char *on, cons
     return -1;
 }
 
-/* ---- connections
- * ------------------------------------------------------------------------------------ */
+/* ---- connections --------------------------------------------------------------------------- */
 
 static void accept_unix(struct evconnlistener *listener, evutil_socket_t fd,
                         struct sockaddr *address, int length, void *arg)
@@ -112,8 +111,7 @@ static void reap(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-/* ---- the Unix socket
- * ------------------------------------------------------------------------------------ */
+/* ---- the Unix socket ----------------------------------------------------------------------- */
 
 /* Make the last folder of the path; its parents must exist. Returns it opened and locked. */
 static int lock_folder(const char *path, char *error, size_t size)
@@ -230,9 +228,7 @@ static int open_unix(struct ctld *ctld, char *error, size_t size)
     return 0;
 }
 
-/* ---- TCP
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- TCP ----------------------------------------------------------------------------------- */
 
 static int bind_tcp(const struct addrinfo *a)
 {
@@ -305,9 +301,7 @@ static int open_tcp(struct ctld *ctld, char *error, size_t size)
     return -1;
 }
 
-/* ---- init, fini
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- init, fini ---------------------------------------------------------------------------- */
 
 static void raise_file_limit(unsigned agents)
 {

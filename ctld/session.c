@@ -28,11 +28,12 @@
 #define CLOSING_MS     30000u         /* to read the last words */
 #define OUTPUT_MAX     (256u * 1024u) /* unread by an agent */
 #define INPUT_SLACK    4096u
-#define STRANGERS_MAX  512u /* connections that have not registered */
 #define FRAMES_A_ROUND 64u
+/* Connections that have not registered. After our restart all agents come at once over TCP. */
+#define STRANGERS_MAX     512u
+#define STRANGERS_MAX_TCP 4096u
 
-/* ---- lists and life ----------------------------------------------------------------------------
- */
+/* ---- lists and life ------------------------------------------------------------------------ */
 
 static struct session_list *list_of(struct server *server, uint8_t state)
 {
@@ -108,6 +109,7 @@ void session_send(struct session *session, const struct wire_writer *writer)
         session_end(session);
         return;
     }
+    session->sent_ms = clock_monotonic_ms();
     if (bufferevent_write(session->bev, writer->data, writer->length) < 0) {
         log_error("cannot queue a message: out of memory");
         session_end(session);
@@ -132,6 +134,13 @@ void session_refuse(struct session *session, enum msg_refusal code, uint32_t ret
     session_close(session);
 }
 
+unsigned session_patience_ms(const struct ctld *ctld)
+{
+    const struct conf *conf = ctld->conf;
+
+    return conf->lease_ms > 3 * conf->report_ms ? conf->lease_ms : 3 * conf->report_ms;
+}
+
 void session_set_agent(struct session *session, struct member *member)
 {
     session->member = member;
@@ -139,8 +148,7 @@ void session_set_agent(struct session *session, struct member *member)
     move_to(session, SESSION_AGENT);
 }
 
-/* ---- frames in ----------------------------------------------------------------------------------
- */
+/* ---- frames in ----------------------------------------------------------------------------- */
 
 static void hello_frame(struct session *session, const struct wire_view *view)
 {
@@ -184,7 +192,7 @@ static void frame(struct session *session, const void *data, size_t length)
         hello_frame(session, &view);
     } else if (session->state == SESSION_AGENT) {
         /* Heard of: to the end of the list, which is ordered by deadline. */
-        session->deadline_ms = clock_monotonic_ms() + session->ctld->conf->lease_ms;
+        session->deadline_ms = clock_monotonic_ms() + session_patience_ms(session->ctld);
         move_to(session, SESSION_AGENT);
         agent_frame(session, &view);
     }
@@ -244,14 +252,14 @@ static void on_read(struct bufferevent *bev, void *arg)
 {
     struct session *session = arg;
     struct evbuffer *input = bufferevent_get_input(bev);
-    unsigned left = FRAMES_A_ROUND;
+    unsigned taken = 0;
 
-    while (reads_frames(session) && left-- > 0 && next_frame(session, input))
-        ;
+    while (taken < FRAMES_A_ROUND && reads_frames(session) && next_frame(session, input))
+        taken++;
     if (session->state == SESSION_CLOSING)
         (void)evbuffer_drain(input, evbuffer_get_length(input));
-    else if (reads_frames(session) && left == (unsigned)-1)
-        bufferevent_trigger(bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS); /* others in between */
+    else if (taken == FRAMES_A_ROUND && reads_frames(session)) /* others in between */
+        bufferevent_trigger(bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
@@ -298,8 +306,7 @@ void session_authenticated(struct session *session, uid_t uid, const void *paylo
         bufferevent_trigger(session->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
 }
 
-/* ---- opening
- * --------------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------------- */
 
 static uid_t peer_of(int fd)
 {
@@ -365,7 +372,8 @@ void session_open(struct ctld *ctld, int fd, bool tcp)
     bufferevent_setcb(session->bev, on_read, on_write, on_event, session);
     bufferevent_setwatermark(session->bev, EV_READ, 0, WIRE_LARGE_FRAME + INPUT_SLACK);
 
-    if (server->nsessions - server->nagents > STRANGERS_MAX && !ctld_trusts(ctld, session->uid)) {
+    if (server->nsessions - server->nagents > (tcp ? STRANGERS_MAX_TCP : STRANGERS_MAX) &&
+        !ctld_trusts(ctld, session->uid)) {
         (void)bufferevent_enable(session->bev, EV_READ | EV_WRITE);
         session_refuse(session, MSG_REFUSED_BUSY, 1000, "too many connections at once");
         return;
@@ -374,8 +382,7 @@ void session_open(struct ctld *ctld, int fd, bool tcp)
         session_end(session);
 }
 
-/* ---- time
- * ------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------- */
 
 static void end_expired(struct session_list *list, uint64_t now_ms, const char *what)
 {

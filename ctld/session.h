@@ -36,6 +36,7 @@ struct session {
     struct auth_job *auth_job; /* while CHECKED */
     TAILQ_ENTRY(session) link; /* on the server's list of its state */
     uint64_t deadline_ms;      /* HELLO, CHECKED, CLOSING: fixed; AGENT: after the last frame */
+    uint64_t sent_ms;          /* of the last message to it: an agent's lease runs from there */
     uid_t uid;                 /* (uid_t)-1: unknown, TCP without credential */
     uint8_t state;             /* enum session_state */
     bool tcp;
@@ -45,6 +46,9 @@ struct session {
 };
 
 TAILQ_HEAD(session_list, session);
+
+/* How long an agent may be silent. */
+unsigned session_patience_ms(const struct ctld *ctld);
 
 /* Take over an accepted connection. Closes fd on failure. */
 void session_open(struct ctld *ctld, int fd, bool tcp);

@@ -47,7 +47,7 @@ bool topostore_digest_ok(const char *digest)
     return length >= 16 && length < TOPO_DIGEST_MAX && strspn(digest, "0123456789abcdef") == length;
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 static int open_directory(const char *state_dir)
 {
@@ -195,7 +195,7 @@ static char *load(const struct topostore *store, const char *digest, size_t *len
     return data;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------- */
 
 struct topostore *topostore_new(const char *state_dir)
 {

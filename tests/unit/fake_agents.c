@@ -26,7 +26,7 @@
 
 #include <cmocka.h>
 
-/* ---- the controller -------------------------------------------------------------------------- */
+/* ---- the controller ------------------------------------------------------------------------ */
 
 /* What the test does not say itself. */
 static void put_default(FILE *f, const char *extra, const char *key, const char *value)
@@ -80,6 +80,17 @@ static int try_connect(const struct controller *c)
     return -1;
 }
 
+/* A copy of the one that runs, for the teardown after a failed test, whose own is gone then. */
+static struct controller running;
+
+int controller_teardown(void **state)
+{
+    (void)state;
+    if (running.dir[0] != '\0')
+        controller_discard(&running, true);
+    return 0;
+}
+
 static void sleep_ms(unsigned ms)
 {
     const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
@@ -117,8 +128,7 @@ void controller_start(struct controller *c)
         if (fd < 0)
             sleep_ms(5);
     }
-    if (fd < 0)
-        controller_discard(c, true);
+    running = *c;
     assert_true(fd >= 0);
     (void)close(fd);
 }
@@ -132,7 +142,7 @@ int controller_end(struct controller *c, int signal)
     if (signal != SIGKILL)
         (void)kill(c->pid, SIGCONT);
     assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
-    c->pid = 0;
+    c->pid = running.pid = 0;
     return status;
 }
 
@@ -151,11 +161,12 @@ void controller_discard(struct controller *c, bool show)
 {
     char command[128];
 
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", c->dir);
     if (c->pid > 0)
         (void)controller_end(c, SIGKILL);
     if (show)
         show_file(c->log);
-    (void)snprintf(command, sizeof(command), "rm -rf '%s'", c->dir);
+    running.dir[0] = '\0';
     assert_int_equal(system(command), 0);
 }
 
@@ -197,8 +208,7 @@ size_t controller_open_files(const struct controller *c)
     return n;
 }
 
-/* ---- bytes --------------------------------------------------------------------------------------
- */
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 static bool send_all(int fd, const void *data, size_t length)
 {
@@ -242,8 +252,7 @@ static bool receive(struct agent *a)
     return false;
 }
 
-/* ---- an agent
- * ------------------------------------------------------------------------------------ */
+/* ---- an agent ------------------------------------------------------------------------------ */
 
 void agent_init(struct agent *a, uint32_t job, uint32_t step, const char *node, const char *own)
 {
@@ -530,8 +539,7 @@ void agents_check_disjoint(struct agent *const *agents, size_t n)
     }
 }
 
-/* ---- questions ----------------------------------------------------------------------------------
- */
+/* ---- questions ----------------------------------------------------------------------------- */
 
 static char *answer_text(const struct agent *a)
 {

@@ -28,6 +28,8 @@ void controller_write_conf(const struct controller *c, const char *extra);
 void controller_start(struct controller *c);
 /* Send a signal and reap; returns the wait status. */
 int controller_end(struct controller *c, int signal);
+/* For cmocka: after a failed test, end what it left running and show its log. */
+int controller_teardown(void **state);
 /* End it if it runs, show its log if show, remove the folder. */
 void controller_discard(struct controller *c, bool show);
 /* Whether the log holds that text, or will within a second. */

@@ -102,8 +102,16 @@ tests_unit_test_alloc_oracle_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_alloc_oracle_LDADD = libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
 
 # The controller: its pure parts, and the program itself with agents that the test plays.
-check_PROGRAMS += tests/unit/test_ctld
-TESTS += tests/unit/test_ctld
+check_PROGRAMS += tests/unit/test_ctld tests/unit/test_claims tests/unit/test_reconcile
+TESTS += tests/unit/test_ctld tests/unit/test_claims tests/unit/test_reconcile
+tests_unit_test_claims_SOURCES = tests/unit/test_claims.c tests/unit/rng.h
+tests_unit_test_claims_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_claims_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_claims_LDADD = libadl_ctld.la libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
+tests_unit_test_reconcile_SOURCES = tests/unit/test_reconcile.c tests/unit/rng.h
+tests_unit_test_reconcile_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_reconcile_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_reconcile_LDADD = libadl_ctld.la libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
 tests_unit_test_ctld_SOURCES = tests/unit/test_ctld.c tests/unit/fake_agents.c tests/unit/fake_agents.h
 tests_unit_test_ctld_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)

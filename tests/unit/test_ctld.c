@@ -97,8 +97,7 @@ static json_object *member_of(json_object *root, const char *id)
     return NULL;
 }
 
-/* ---- the life of the program ------------------------------------------------------------------
- */
+/* ---- the life of the program --------------------------------------------------------------- */
 
 static void test_starts_and_ends(void **state)
 {
@@ -240,8 +239,7 @@ static void test_notify(void **state)
     controller_discard(&c, false);
 }
 
-/* ---- cores move
- * ---------------------------------------------------------------------------------- */
+/* ---- cores move ---------------------------------------------------------------------------- */
 
 /* Two CPUs: a batch script that owns both, its steps A and B one each. */
 static void test_two_steps(void **state)
@@ -483,8 +481,7 @@ static void test_lost_borrower(void **state)
     controller_discard(&c, false);
 }
 
-/* ---- restart, reload
- * ------------------------------------------------------------------------------- */
+/* ---- restart, reload ----------------------------------------------------------------------- */
 
 #define MANY 8
 
@@ -584,8 +581,7 @@ static void test_reload(void **state)
     controller_discard(&c, false);
 }
 
-/* ---- hostile and broken peers
- * -------------------------------------------------------------------- */
+/* ---- hostile and broken peers -------------------------------------------------------------- */
 
 static void test_refusals(void **state)
 {
@@ -841,29 +837,31 @@ static void test_many_connections(void **state)
     controller_discard(&c, false);
 }
 
+#define T(name) cmocka_unit_test_teardown(name, controller_teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_starts_and_ends),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_daemon),
-        cmocka_unit_test(test_stale_socket),
-        cmocka_unit_test(test_notify),
-        cmocka_unit_test(test_two_steps),
-        cmocka_unit_test(test_status_and_explain),
-        cmocka_unit_test(test_ack_order),
-        cmocka_unit_test(test_mute_member),
-        cmocka_unit_test(test_lost_lender),
-        cmocka_unit_test(test_lost_borrower),
-        cmocka_unit_test(test_restart_moves_nothing),
-        cmocka_unit_test(test_reload),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_other_users),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_garbage_from_agent),
-        cmocka_unit_test(test_silent_peers),
-        cmocka_unit_test(test_many_connections),
+        T(test_starts_and_ends),
+        T(test_options),
+        T(test_daemon),
+        T(test_stale_socket),
+        T(test_notify),
+        T(test_two_steps),
+        T(test_status_and_explain),
+        T(test_ack_order),
+        T(test_mute_member),
+        T(test_lost_lender),
+        T(test_lost_borrower),
+        T(test_restart_moves_nothing),
+        T(test_reload),
+        T(test_refusals),
+        T(test_other_users),
+        T(test_replaced),
+        T(test_garbage),
+        T(test_garbage_from_agent),
+        T(test_silent_peers),
+        T(test_many_connections),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
