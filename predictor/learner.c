@@ -221,9 +221,19 @@ static void guess_demand(struct pred_learner *l, const struct pred_job *job, dou
     l->demand_rel_sd = 0.5;
 }
 
-static void learn_demand(struct pred_learner *l, const struct pred_job *job, unsigned cores)
+/* Busy share of the usable cores if the loaders had not been kept waiting for a CPU. */
+static double wanted_share(const struct pred_learner *l, const struct pred_observation *o,
+                           double usable)
 {
-    double usable = usable_cores(l, cores);
+    double queue = o->queue_s > 0 ? o->queue_s / o->interval_s : 0; /* 0 for NAN */
+
+    return usable > 0 ? fmin(1, (l->use + queue) / usable) : 0;
+}
+
+static void learn_demand(struct pred_learner *l, const struct pred_job *job,
+                         const struct pred_observation *o)
+{
+    double usable = usable_cores(l, o->cores);
     double free_busy = l->free_busy > 0 ? l->free_busy : FREE_BUSY_START;
     double share = isnan(l->busy) ? NAN : fmin(1, l->busy / free_busy);
     double burst = BURST_MARGIN * sqrt((double)l->use_track.variance);
@@ -231,7 +241,8 @@ static void learn_demand(struct pred_learner *l, const struct pred_job *job, uns
     double wants;
 
     l->saturation = usable > 0 ? fmin(1, l->use / usable) : 0;
-    l->held_back = l->saturation < ASLEEP && share < STARVED;
+    /* Others on the same CPUs make loaders look idle that are not. */
+    l->held_back = wanted_share(l, o, usable) < ASLEEP && share < STARVED;
     l->demand_rel_sd = fmax(0.05, relative_sd(&l->use_track));
     if (l->saturation < SATURATED) {
         wants = l->use > 0 ? usable / pred_knee_ratio(l->saturation, PRED_KNEE_DEPTH) : 0;
@@ -374,7 +385,7 @@ static void learn_rates(struct pred_learner *l, const struct pred_job *job,
     learn_cost(l, job, o, use);
     learn_bytes(l, o);
     learn_workers(l, o);
-    learn_demand(l, job, o->cores);
+    learn_demand(l, job, o);
     learn_free_busy(l, exact, share, o->interval_s);
     learn_gpu_rate(l);
 }
