@@ -484,8 +484,11 @@ static void test_losses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_loan),    cmocka_unit_test(test_overdue_blocks_strangers),
-        cmocka_unit_test(test_any_order), cmocka_unit_test(test_steps_come_and_go),
+        cmocka_unit_test(test_a_loan),
+        cmocka_unit_test(test_new_owner_waits),
+        cmocka_unit_test(test_overdue_blocks_strangers),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_steps_come_and_go),
         cmocka_unit_test(test_losses),
     };
 
