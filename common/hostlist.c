@@ -82,10 +82,6 @@ static int expand_range(const char **at, const struct names *prefixes, struct na
         if (read_index(at, &last, &last_width) < 0 || last < first)
             goto malformed;
     }
-    if (last - first >= CONF_NODES_MAX) {
-        errno = ERANGE;
-        return -1;
-    }
     for (size_t i = 0; i < prefixes->count; i++)
         for (unsigned long n = first; n <= last; n++) {
             char digits[32];

@@ -1,7 +1,8 @@
 /*
  * Runs a fuzz target without libFuzzer: mutates good inputs, the same in every run, for a bounded
- * number of inputs, and reports in TAP. With files as arguments it takes those instead. An input
- * that makes the target abort is kept in fuzz-<name>.input.
+ * number of inputs, and reports in TAP. With files as arguments it takes those instead; with
+ * --seeds DIRECTORY it writes the good inputs there, for libFuzzer to start from. An input that
+ * makes the target abort is kept in fuzz-<name>.input.
  */
 #include "fuzz.h"
 
@@ -137,8 +138,33 @@ static int try_file(const char *file)
     return 0;
 }
 
+static int write_seed(const char *directory, unsigned index)
+{
+    char path[4096];
+    int length = snprintf(path, sizeof(path), "%s/%s-%u", directory, fuzz_name, index);
+    FILE *out = length > 0 && (size_t)length < sizeof(path) ? fopen(path, "wb") : NULL;
+    if (!out) {
+        (void)fprintf(stderr, "%s: a seed cannot be written there: %s\n", directory,
+                      strerror(errno));
+        return -1;
+    }
+    input_length = fuzz_seed(index, input, sizeof(input));
+    size_t written = fwrite(input, 1, input_length, out);
+    if (fclose(out) != 0 || written != input_length) {
+        (void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && !strcmp(argv[1], "--seeds")) {
+        for (unsigned index = 0; index < SEEDS; index++)
+            if (write_seed(argv[2], index) < 0)
+                return 1;
+        return 0;
+    }
     struct sigaction action = {.sa_handler = keep_input, .sa_flags = (int)SA_RESETHAND};
     (void)snprintf(kept_file, sizeof(kept_file), "fuzz-%s.input", fuzz_name);
     if (sigaction(SIGABRT, &action, NULL) < 0) {

@@ -225,6 +225,7 @@ static void values_that_are_refused(void **state)
         {"LeaseTime=99ms", "a time from 100ms"},
         {"LeaseTime=3600.001", "a time from"},
         {"LeaseTime=1.5ms", "a time from"},
+        {"LeaseTime=200.5ms", "a time from"},
         {"LeaseTime=2.0001", "a time from"},
         {"LeaseTime=5m", "a time from"},
         {"LeaseTime=5 s", "a time from"},

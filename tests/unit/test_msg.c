@@ -674,6 +674,38 @@ static void bad_numbers_and_texts_are_refused(void **state)
     damage_all(spoil_every_value, 18);
 }
 
+/* The frame with the field at p made longer by as many letters as more. */
+static struct frame with_longer_field(const struct frame *f, const struct place *p, size_t more)
+{
+    struct frame longer = frame_new(f->length + more);
+    size_t end = p->at + p->length, value = p->length - 8 + more;
+    memcpy(longer.data, f->data, end);
+    memset(longer.data + end, 'a', more);
+    memcpy(longer.data + end + more, f->data + end, f->length - end);
+    longer.data[p->at + 6] = (uint8_t)(value >> 8);
+    longer.data[p->at + 7] = (uint8_t)value;
+    set_length(&longer);
+    return longer;
+}
+
+static void lengthen_every_field(enum msg_type type, const struct frame *f)
+{
+    bool unbounded = type == MSG_CREDENTIAL || type == MSG_TOPOLOGY || type == MSG_ANSWER;
+    struct place p;
+    for (size_t cursor = 0; next_place(f, &cursor, &p);) {
+        if (unbounded && p.kind == WIRE_BYTES)
+            continue;
+        struct frame longer = with_longer_field(f, &p, MSG_STATE_MAX + 1);
+        free_after(&longer, REREAD_REFUSED);
+    }
+}
+
+static void fields_too_long_are_refused(void **state)
+{
+    (void)state;
+    damage_all(lengthen_every_field, 22);
+}
+
 /* Numbers of 32 bits and switches on the wire have 64: what does not fit must not be cut off. */
 static void overflow_every_number(enum msg_type type, const struct frame *f)
 {
@@ -790,6 +822,7 @@ int main(void)
         cmocka_unit_test(a_missing_field_is_refused),
         cmocka_unit_test(fields_of_later_versions_are_skipped),
         cmocka_unit_test(bad_numbers_and_texts_are_refused),
+        cmocka_unit_test(fields_too_long_are_refused),
         cmocka_unit_test(numbers_are_never_cut_off),
         cmocka_unit_test(readers_want_their_own_type),
         cmocka_unit_test(too_many_gpus_are_refused),

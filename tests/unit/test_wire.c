@@ -311,6 +311,22 @@ static void contradictory_frames_are_refused(void **state)
     free(frame);
 }
 
+/* A field of each length up to 16 that fills its frame: only a number of 8 bytes is one. */
+static void numbers_have_eight_bytes(void **state)
+{
+    (void)state;
+    for (uint8_t kind = WIRE_U64; kind <= WIRE_BYTES; kind++)
+        for (uint8_t length = 0; length <= 16; length++) {
+            const uint8_t bytes[32] = {
+                0, 0, 0, (uint8_t)(12 + length), 1, 1, 0, 0, 0, 5, 0, kind, 0, 0, 0, length};
+            uint8_t *frame = exact_copy(bytes, 16u + length);
+            struct wire_view view;
+            bool good = kind >= WIRE_STR || length == 8;
+            assert_int_equal(wire_open(&view, frame, 16u + length), good ? 0 : -1);
+            free(frame);
+        }
+}
+
 static void random_bytes_stay_inside(void **state)
 {
     (void)state;
@@ -352,6 +368,7 @@ int main(void)
         cmocka_unit_test(lengths_of_frames),
         cmocka_unit_test(cut_frames_are_refused),
         cmocka_unit_test(contradictory_frames_are_refused),
+        cmocka_unit_test(numbers_have_eight_bytes),
         cmocka_unit_test(random_bytes_stay_inside),
     };
     return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
