@@ -22,6 +22,9 @@ double pred_tree_s(double n, double bytes, const struct pred_link *link);
 double pred_sync_s(double gpus_in_node, double nodes, double bytes, const struct pred_link *in_node,
                    const struct pred_link *between_nodes);
 
+/* straggler.c: expected excess of the slowest of so many workers, in standard deviations. */
+double pred_straggler(double workers);
+
 /* overlap.c: seconds of an iteration from its computing and exchanging part. */
 double pred_overlap_s(double compute_s, double sync_s, double overlap);
 

@@ -5,3 +5,4 @@ if HAVE_CMOCKA
 include tests/unit/local.mk
 endif
 include tests/fuzz/local.mk
+include tests/bench/local.mk
