@@ -27,9 +27,11 @@
 #define STACK_BYTES       (256u * 1024u)
 #define BACKOFF_MIN_MS    50u
 #define BACKOFF_MAX_MS    2000u
-#define CONNECT_MS        1000u /* for the connection itself */
-#define HANDSHAKE_MS      5000u /* from connected to welcome: munged may be busy at both ends */
-#define GOODBYE_MS        120u  /* for the controller to take the goodbye and close */
+#define BACKOFF_FRESH_MS  400u   /* the most in the first while after a controller was lost: */
+#define FRESH_LOSS_MS     10000u /* it is probably being restarted */
+#define CONNECT_MS        1000u  /* for the connection itself */
+#define HANDSHAKE_MS      5000u  /* from connected to welcome: munged may be busy at both ends */
+#define GOODBYE_MS        120u   /* for the controller to take the goodbye and close */
 #define DEFAULT_LEASE_MS  5000u
 #define DEFAULT_REPORT_MS 1000u
 #define ANNOUNCE_MS       5u  /* announcements come in bursts: one scan for all of a burst */
@@ -67,8 +69,9 @@ struct agent {
 
     enum phase phase;
     unsigned endpoint; /* of args.controllers, the one in use or next */
-    unsigned backoff_ms;
-    bool silent; /* the loss of contact has been logged */
+    uint64_t backoff_ms;
+    uint64_t lost_ms; /* when a controller that managed us was lost, 0 never */
+    bool silent;      /* the loss of contact has been logged */
     uint64_t retry_ms, phase_deadline_ms;
     uint64_t lease_until_ms; /* NEVER: there is nothing that a silence could end */
     uint64_t report_at_ms, scan_at_ms;
@@ -118,16 +121,19 @@ static void publish(struct agent *a)
     pthread_mutex_unlock(&a->summary_lock);
 }
 
+/* For the last word to the user: on how many CPUs the loaders have been. */
 static void note_change(struct agent *a)
 {
-    const struct cpus *cpus = a->binder.own ? &a->about.own : &a->binder.assigned;
-    unsigned cores = cpus_count(cpus);
+    bool home = a->binder.own || cpus_is_empty(&a->binder.assigned);
+    unsigned cores = cpus_count(home ? &a->about.own : &a->binder.assigned);
     pthread_mutex_lock(&a->summary_lock);
-    a->summary.changes++;
-    if (a->summary.changes == 1 || cores < a->summary.cores_min)
-        a->summary.cores_min = cores;
-    if (cores > a->summary.cores_max)
-        a->summary.cores_max = cores;
+    if (a->binder.generation != a->summary.changes) {
+        if (a->summary.changes == 0 || cores < a->summary.cores_min)
+            a->summary.cores_min = cores;
+        if (cores > a->summary.cores_max)
+            a->summary.cores_max = cores;
+    }
+    a->summary.changes = a->binder.generation;
     pthread_mutex_unlock(&a->summary_lock);
 }
 
@@ -191,8 +197,10 @@ static void schedule_retry(struct agent *a, uint64_t now)
 {
     a->endpoint = (a->endpoint + 1) % a->args.ncontrollers;
     if (a->endpoint == 0) { /* all were tried */
+        bool fresh = a->lost_ms > 0 && now - a->lost_ms < FRESH_LOSS_MS;
+        uint64_t most = fresh ? BACKOFF_FRESH_MS : BACKOFF_MAX_MS;
         a->retry_ms = now + jittered(a, a->backoff_ms);
-        a->backoff_ms = a->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : a->backoff_ms * 2;
+        a->backoff_ms = a->backoff_ms * 2 > most ? most : a->backoff_ms * 2;
     } else {
         a->retry_ms = now;
     }
@@ -212,8 +220,9 @@ static void lose(struct agent *a, const char *why)
     if (a->binder.own)
         a->lease_until_ms = NEVER;
     if (was_managed) { /* the same one first: it may be restarting */
+        a->lost_ms = clock_monotonic_ms();
         a->backoff_ms = BACKOFF_MIN_MS;
-        a->retry_ms = clock_monotonic_ms() + jittered(a, BACKOFF_MIN_MS);
+        a->retry_ms = a->lost_ms + jittered(a, BACKOFF_MIN_MS);
     } else {
         schedule_retry(a, clock_monotonic_ms());
     }

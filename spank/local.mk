@@ -31,3 +31,11 @@ spank_adloader_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,
 spank_adloader_la_LIBADD = libadl_spank.la libadl_common.la $(MUNGE_LIBS)
 EXTRA_spank_adloader_la_DEPENDENCIES = spank/spank_adloader.map
 EXTRA_DIST += spank/spank_adloader.map
+
+# how fast an agent binds, and what it costs: built by make check, run by hand
+if HAVE_CMOCKA
+check_PROGRAMS += tests/bench/agent-bind
+tests_bench_agent_bind_SOURCES = tests/bench/agent-bind.c
+tests_bench_agent_bind_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_bench_agent_bind_LDADD = libadl_spank.la libadl_common.la $(MUNGE_LIBS)
+endif

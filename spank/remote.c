@@ -174,8 +174,36 @@ void remote_init_post_opt(spank_t spank)
         step.on = false;
 }
 
+/*
+ * A step that is started from within another one, as in a batch script, inherits that one's
+ * variables: its socket, and a number of workers that was made for other CPUs. A number that a user
+ * has set is told apart by its difference from what we last set ourselves.
+ */
+static bool workers_are_users(spank_t spank)
+{
+    char now[32], ours[32];
+    if (get_env(spank, "ADLOADER_WORKERS", now, sizeof now) == NULL)
+        return false;
+    return get_env(spank, "ADLOADER_WORKERS_AUTO", ours, sizeof ours) == NULL ||
+           strcmp(now, ours) != 0;
+}
+
+static void drop_inherited(spank_t spank)
+{
+    char text[CLIENTS_PATH_MAX];
+    if (get_env(spank, "ADLOADER_SOCKET", text, sizeof text) == NULL)
+        return;
+    (void)spank_unsetenv(spank, "ADLOADER_SOCKET");
+    if (!workers_are_users(spank))
+        (void)spank_unsetenv(spank, "ADLOADER_WORKERS");
+    (void)spank_unsetenv(spank, "ADLOADER_WORKERS_AUTO");
+}
+
 void remote_user_init(spank_t spank)
 {
+    if (!step.here)
+        return;
+    drop_inherited(spank);
     if (!step.on)
         return;
     if (clients_path(step.args.rundir, step.about.node, step.about.job, step.about.step,
@@ -188,26 +216,29 @@ void remote_user_init(spank_t spank)
         log_debug("ADLOADER_SOCKET could not be set");
 }
 
-/*
- * In the child, just before exec: how many workers are worth starting. The mask is final here. A
- * value of the user's stays; bounds that the user gave as hints are kept.
- */
-void remote_task_init(spank_t spank)
+/* How many workers are worth starting on so many CPUs, within the bounds that the user gave. */
+static unsigned workers_for(unsigned cpus)
 {
-    struct cpus mask = CPUS_EMPTY;
-    char text[16];
-    if (!step.on || cpus_get_affinity(0, &mask) < 0)
-        return;
-    unsigned have = cpus_count(&mask), keep = step.args.main_cores;
     const struct hints *hints = &step.about.hints;
-    unsigned workers = have > keep ? have - keep : 1;
-    cpus_free(&mask);
+    unsigned workers = cpus > step.args.main_cores ? cpus - step.args.main_cores : 1;
     if (hints->workers_min > 0 && workers < hints->workers_min)
         workers = hints->workers_min;
     if (hints->workers_max > 0 && workers > hints->workers_max)
         workers = hints->workers_max;
-    snprintf(text, sizeof text, "%u", workers);
-    (void)spank_setenv(spank, "ADLOADER_WORKERS", text, 0); /* there already: the user's */
+    return workers;
+}
+
+/* In the child, just before exec, where the mask is final. */
+void remote_task_init(spank_t spank)
+{
+    struct cpus mask = CPUS_EMPTY;
+    char text[16];
+    if (!step.on || workers_are_users(spank) || cpus_get_affinity(0, &mask) < 0)
+        return;
+    snprintf(text, sizeof text, "%u", workers_for(cpus_count(&mask)));
+    cpus_free(&mask);
+    (void)spank_setenv(spank, "ADLOADER_WORKERS", text, 1);
+    (void)spank_setenv(spank, "ADLOADER_WORKERS_AUTO", text, 1);
 }
 
 /* ---- the tasks start ---- */
