@@ -7,7 +7,7 @@ libadl_alloc_la_SOURCES = \
 	ctld/alloc_choice.c ctld/alloc_choice.h ctld/alloc_row.c ctld/alloc_branch.c ctld/alloc_dual.c \
 	ctld/alloc_lp.c ctld/alloc_lp.h \
 	ctld/place.c ctld/place.h \
-	ctld/topo.c ctld/topo.h ctld/topo_internal.h ctld/topo_text.c
+	ctld/topo.c ctld/topo.h ctld/topo_child.c ctld/topo_internal.h ctld/topo_text.c
 libadl_alloc_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
 libadl_alloc_la_LIBADD = $(HWLOC_LIBS)
 

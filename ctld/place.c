@@ -33,14 +33,14 @@ struct core {
 };
 #define SEVERAL (-2)
 
-/* What one member's keys need, made once for it. */
+/* What one member's keys need; made only for members that take or give up anything. */
 struct view {
     int member;
     unsigned have;
+    bool built;
     bool *near;     /* a spot */
     bool *l3;       /* an L3: it has PUs there */
     unsigned *away; /* a NUMA domain (and one more for unknown): distance from home */
-    bool near_known;
 };
 
 struct board {
@@ -49,6 +49,8 @@ struct board {
     size_t nmembers;
     struct spot *spots;
     size_t nspots;
+    int *spot_of; /* an OS number up to last_os: index of its spot, or NOBODY */
+    long last_os;
     struct core *cores;
     unsigned ncores;
     unsigned *l3_job; /* an L3: 0 nobody, 1 + job, UINT_MAX several */
@@ -78,6 +80,7 @@ static void board_free(struct board *b)
     }
     free(b->views);
     free(b->spots);
+    free(b->spot_of);
     free(b->cores);
     free(b->l3_job);
 }
@@ -107,24 +110,42 @@ static int number_cores(struct board *b)
     return 0;
 }
 
+static struct spot *spot_at(const struct board *b, long os)
+{
+    return os <= b->last_os && b->spot_of[os] != NOBODY ? &b->spots[b->spot_of[os]] : NULL;
+}
+
 static int board_spots(struct board *b, const struct cpus *pool)
 {
-    b->spots = calloc((size_t)cpus_count(pool) + 1, sizeof(*b->spots));
-    b->cores = calloc((size_t)cpus_count(pool) + 1, sizeof(*b->cores));
-    b->l3_job = calloc((size_t)b->topo->nl3 + 1, sizeof(*b->l3_job));
-    if (b->spots == NULL || b->cores == NULL || b->l3_job == NULL)
-        return -1;
-    for (long c = cpus_next(pool, 0); c >= 0; c = cpus_next(pool, (unsigned long)c + 1)) {
-        const struct topo_pu *pu = topo_pu(b->topo, (unsigned)c);
-        struct spot *spot = &b->spots[b->nspots];
+    size_t n = (size_t)cpus_count(pool) + 1;
 
-        if (pu == NULL)
-            continue; /* the pool names a CPU that the machine does not have */
-        *spot = (struct spot){pu, 0, NOBODY, NOBODY};
-        for (size_t m = 0; m < b->nmembers && spot->claimant == NOBODY; m++)
-            if (cpus_isset(&b->members[m].claim, pu->os))
+    b->last_os = b->topo->npus > 0 ? (long)b->topo->pus[b->topo->npus - 1].os : 0;
+    b->spots = calloc(n, sizeof(*b->spots));
+    b->cores = calloc(n, sizeof(*b->cores));
+    b->l3_job = calloc((size_t)b->topo->nl3 + 1, sizeof(*b->l3_job));
+    b->spot_of = malloc(((size_t)b->last_os + 1) * sizeof(*b->spot_of));
+    if (b->spots == NULL || b->cores == NULL || b->l3_job == NULL || b->spot_of == NULL)
+        return -1;
+    for (long os = 0; os <= b->last_os; os++)
+        b->spot_of[os] = NOBODY;
+    /* what the pool names and the machine does not have stays out */
+    for (size_t i = 0; i < b->topo->npus; i++) {
+        const struct topo_pu *pu = &b->topo->pus[i];
+
+        if (!cpus_isset(pool, pu->os))
+            continue;
+        b->spot_of[pu->os] = (int)b->nspots;
+        b->spots[b->nspots++] = (struct spot){pu, 0, NOBODY, NOBODY};
+    }
+    for (size_t m = 0; m < b->nmembers; m++) {
+        const struct cpus *claim = &b->members[m].claim;
+
+        for (long c = cpus_next(claim, 0); c >= 0; c = cpus_next(claim, (unsigned long)c + 1)) {
+            struct spot *spot = spot_at(b, c);
+
+            if (spot != NULL && spot->claimant == NOBODY)
                 spot->claimant = (int)m;
-        b->nspots++;
+        }
     }
     return number_cores(b);
 }
@@ -177,20 +198,22 @@ static bool mark_home(const struct topo *topo, const struct cpus *set, bool *hom
 {
     bool any = false;
 
-    for (size_t i = 0; i < topo->npus; i++)
-        if (cpus_isset(set, topo->pus[i].os)) {
-            home[domain_of(topo, &topo->pus[i])] = true;
-            any = true;
-        }
+    for (long c = cpus_next(set, 0); c >= 0; c = cpus_next(set, (unsigned long)c + 1)) {
+        const struct topo_pu *pu = topo_pu(topo, (unsigned)c);
+
+        if (pu == NULL)
+            continue;
+        home[domain_of(topo, pu)] = true;
+        any = true;
+    }
     return any;
 }
 
-static int view_build(const struct board *b, size_t member, struct view *v)
+static int view_build(const struct board *b, struct view *v)
 {
-    const struct place_member *m = &b->members[member];
+    const struct place_member *m = &b->members[v->member];
     bool *home = calloc(domains_of(b->topo), sizeof(*home));
 
-    v->member = (int)member;
     v->near = calloc(b->nspots + 1, sizeof(*v->near));
     v->l3 = calloc((size_t)b->topo->nl3 + 1, sizeof(*v->l3));
     v->away = calloc(domains_of(b->topo), sizeof(*v->away));
@@ -198,14 +221,17 @@ static int view_build(const struct board *b, size_t member, struct view *v)
         free(home);
         return -1;
     }
-    for (size_t s = 0; s < b->nspots; s++) {
-        v->near[s] = cpus_isset(&m->near, b->spots[s].pu->os);
-        v->near_known = v->near_known || v->near[s];
+    for (long c = cpus_next(&m->near, 0); c >= 0; c = cpus_next(&m->near, (unsigned long)c + 1)) {
+        const struct spot *spot = spot_at(b, c);
+
+        if (spot != NULL)
+            v->near[spot - b->spots] = true;
     }
     if (!mark_home(b->topo, &m->near, home) && !mark_home(b->topo, &m->held, home))
         (void)mark_home(b->topo, &m->claim, home);
     measure_away(b->topo, home, v->away);
     free(home);
+    v->built = true;
     return 0;
 }
 
@@ -218,8 +244,7 @@ static int board_build(struct board *b, const struct cpus *pool)
     if (b->views == NULL)
         return -1;
     for (size_t m = 0; m < b->nmembers; m++)
-        if (view_build(b, m, &b->views[m]) < 0)
-            return -1;
+        b->views[m].member = (int)m;
     return 0;
 }
 
@@ -243,7 +268,8 @@ static void take(struct board *b, struct view *v, struct spot *spot)
     core->taken++;
     v->have++;
     if (l3 >= 0) {
-        v->l3[l3] = true;
+        if (v->built)
+            v->l3[l3] = true;
         b->l3_job[l3] = b->l3_job[l3] == 0 || b->l3_job[l3] == job + 1 ? job + 1 : UINT32_MAX;
     }
 }
@@ -373,25 +399,36 @@ static void drop_worst(struct board *b, const struct view *v, bool *mine, unsign
 }
 
 /* One member keeps what it holds, at most its count. */
-static void keep_held(struct board *b, struct view *v, bool *mine, unsigned *on_core,
-                      const bool *wanted)
+static int keep_held(struct board *b, struct view *v, bool *mine, unsigned *on_core,
+                     const bool *wanted)
 {
     const struct place_member *m = &b->members[v->member];
     unsigned held = 0;
 
-    memset(on_core, 0, (b->ncores + 1) * sizeof(*on_core));
-    for (size_t s = 0; s < b->nspots; s++) {
-        mine[s] = b->spots[s].taker == NOBODY && cpus_isset(&m->held, b->spots[s].pu->os);
-        if (mine[s]) {
-            on_core[b->spots[s].core]++;
-            held++;
-        }
+    for (long c = cpus_next(&m->held, 0); c >= 0; c = cpus_next(&m->held, (unsigned long)c + 1)) {
+        const struct spot *spot = spot_at(b, c);
+
+        if (spot == NULL || spot->taker != NOBODY)
+            continue;
+        mine[spot - b->spots] = true;
+        on_core[spot->core]++;
+        held++;
     }
+    if (held != m->count && view_build(b, v) < 0)
+        return -1;
     for (; held > m->count; held--)
         drop_worst(b, v, mine, on_core, wanted);
-    for (size_t s = 0; s < b->nspots; s++)
-        if (mine[s])
-            take(b, v, &b->spots[s]);
+    for (long c = cpus_next(&m->held, 0); c >= 0; c = cpus_next(&m->held, (unsigned long)c + 1)) {
+        struct spot *spot = spot_at(b, c);
+
+        if (spot == NULL)
+            continue;
+        if (mine[spot - b->spots])
+            take(b, v, spot);
+        mine[spot - b->spots] = false;
+        on_core[spot->core] = 0;
+    }
+    return 0;
 }
 
 static int keep_all_held(struct board *b)
@@ -404,7 +441,7 @@ static int keep_all_held(struct board *b)
     for (size_t m = 0; rc == 0 && m < b->nmembers; m++)
         wanted[m] = b->members[m].count > cpus_count(&b->members[m].held);
     for (size_t m = 0; rc == 0 && m < b->nmembers; m++)
-        keep_held(b, &b->views[m], mine, on_core, wanted);
+        rc = keep_held(b, &b->views[m], mine, on_core, wanted);
     free(mine);
     free(wanted);
     free(on_core);

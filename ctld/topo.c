@@ -459,14 +459,12 @@ static void explain_xml(const char *xml, size_t length, char *error, size_t size
         (void)topo_fail(error, size, "topology XML: hwloc cannot read it (format %s)", version);
 }
 
-struct topo *topo_from_xml(const char *xml, size_t length, char *error, size_t error_size)
+static struct topo *load_xml(const void *xml, size_t length, char *error, size_t error_size)
 {
     hwloc_topology_t topology;
     struct topo *topo = NULL;
     char *copy;
 
-    if (topo_xml_check(xml, length, error, error_size) < 0)
-        return NULL;
     if (length >= INT32_MAX || prepare(&topology, false) < 0)
         return fail_memory(error, error_size);
     /* hwloc counts a final NUL into the length */
@@ -485,6 +483,13 @@ struct topo *topo_from_xml(const char *xml, size_t length, char *error, size_t e
     hwloc_topology_destroy(topology);
     free(copy);
     return topo;
+}
+
+struct topo *topo_from_xml(const char *xml, size_t length, char *error, size_t error_size)
+{
+    if (topo_xml_check(xml, length, error, error_size) < 0)
+        return NULL;
+    return topo_in_child(load_xml, xml, length, error, error_size);
 }
 
 static ssize_t read_bounded(int fd, char *buf, size_t size)

@@ -15,9 +15,9 @@
 #include <stddef.h>
 
 struct topo_pu {
-    unsigned os;  /* the CPU's number */
+    unsigned os;                 /* the CPU's number */
     int core, l3, numa, package; /* -1 unknown */
-    int sibling;  /* 0 for the first PU of its core, 1, 2.. for its SMT siblings */
+    int sibling;                 /* 0 for the first PU of its core, 1, 2.. for its SMT siblings */
     double speed; /* 1 = the fastest kind of core of this machine; hybrid machines have less */
 };
 

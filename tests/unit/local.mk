@@ -88,6 +88,13 @@ tests_unit_test_log_LDADD = libadl_common.la $(CMOCKA_LIBS)
 # end of common
 
 # allocator, placement, topology
+check_PROGRAMS += tests/unit/test_topo
+TESTS += tests/unit/test_topo
+tests_unit_test_topo_SOURCES = tests/unit/test_topo.c tests/unit/shared.c tests/unit/shared.h \
+	tests/unit/alloc_cases.c tests/unit/alloc_cases.h
+tests_unit_test_topo_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_topo_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_topo_LDADD = libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/unit/test_alloc
 TESTS += tests/unit/test_alloc
 tests_unit_test_alloc_SOURCES = tests/unit/test_alloc.c tests/unit/alloc_cases.c tests/unit/alloc_cases.h
@@ -114,8 +121,8 @@ tests_unit_test_reconcile_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_reconcile_LDADD = libadl_ctld.la libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
 tests_unit_test_ctld_SOURCES = tests/unit/test_ctld.c tests/unit/fake_agents.c tests/unit/fake_agents.h
 tests_unit_test_ctld_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)
-tests_unit_test_ctld_LDADD = libadl_common.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
+tests_unit_test_ctld_LDADD = libadl_common.la $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
 
 # client and workload: the client library against an agent of the test's own; adltrain's parts, then
 # the program
