@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <munge.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -65,6 +67,32 @@ void controller_prepare(struct controller *c, const char *extra)
     (void)snprintf(c->pid_file, sizeof(c->pid_file), "%s/pid", c->dir);
     (void)snprintf(c->state, sizeof(c->state), "%s/state", c->dir);
     controller_write_conf(c, extra);
+}
+
+unsigned free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    (void)close(fd);
+    return ntohs(address.sin_port);
+}
+
+static int connect_tcp(const struct controller *c)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    (void)close(fd);
+    return -1;
 }
 
 static int try_connect(const struct controller *c)
@@ -164,6 +192,11 @@ void controller_discard(struct controller *c, bool show)
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", c->dir);
     if (c->pid > 0)
         (void)controller_end(c, SIGKILL);
+    if (c->munged > 0) {
+        (void)kill(c->munged, SIGKILL);
+        (void)waitpid(c->munged, NULL, 0);
+        c->munged = 0;
+    }
     if (show)
         show_file(c->log);
     running.dir[0] = '\0';
@@ -223,6 +256,36 @@ static bool send_all(int fd, const void *data, size_t length)
         length -= (size_t)n;
     }
     return true;
+}
+
+static char *credential_of(const struct controller *c, const void *frame, size_t length)
+{
+    munge_ctx_t ctx = munge_ctx_create();
+    char *credential = NULL;
+
+    assert_non_null(ctx);
+    assert_int_equal(munge_ctx_set(ctx, MUNGE_OPT_SOCKET, c->munge_socket), EMUNGE_SUCCESS);
+    assert_int_equal(munge_encode(&credential, ctx, frame, (int)length), EMUNGE_SUCCESS);
+    munge_ctx_destroy(ctx);
+    return credential;
+}
+
+void agent_send(const struct controller *c, struct agent *a, const void *frame, size_t length)
+{
+    struct wire_writer w = {0};
+    char *credential;
+
+    if (!a->tcp) {
+        if (!send_all(a->fd, frame, length))
+            a->ended = true;
+        return;
+    }
+    credential = credential_of(c, frame, length);
+    assert_int_equal(msg_credential_write(&w, credential), 0);
+    if (!send_all(a->fd, w.data, w.length))
+        a->ended = true;
+    wire_writer_free(&w);
+    free(credential);
 }
 
 static void send_writer(struct agent *a, struct wire_writer *w)
@@ -423,7 +486,7 @@ void agent_connect(const struct controller *c, struct agent *a)
 {
     struct agent *one[] = {a};
 
-    a->fd = try_connect(c);
+    a->fd = a->tcp ? connect_tcp(c) : try_connect(c);
     assert_true(a->fd >= 0);
     a->registered = a->refused = a->ended = false;
     memset(&a->challenge, 0, sizeof(a->challenge));
@@ -461,7 +524,8 @@ void agent_register(const struct controller *c, struct agent *a)
     (void)snprintf(r.node, sizeof(r.node), "%s", a->node);
     (void)snprintf(r.host, sizeof(r.host), "%s", a->node);
     assert_int_equal(msg_register_write(&w, &r), 0);
-    send_writer(a, &w);
+    agent_send(c, a, w.data, w.length);
+    wire_writer_free(&w);
     assert_true(agents_pump(one, 1, 10000, answered));
 }
 
@@ -565,7 +629,7 @@ static char *answer_text(const struct agent *a)
     return text;
 }
 
-char *controller_ask(const struct controller *c, const char *what, const char *job)
+static char *ask(const struct controller *c, const char *what, const char *job, bool tcp)
 {
     struct msg_query q = {0};
     struct wire_writer w = {0};
@@ -573,12 +637,14 @@ char *controller_ask(const struct controller *c, const char *what, const char *j
     char *text = NULL;
 
     agent_init(&asker, 1, 0, "-", "");
+    asker.tcp = tcp;
     agent_connect(c, &asker);
     memcpy(q.nonce, asker.challenge.nonce, sizeof(q.nonce));
     (void)snprintf(q.what, sizeof(q.what), "%s", what);
     (void)snprintf(q.job, sizeof(q.job), "%s", job);
     assert_int_equal(msg_query_write(&w, &q), 0);
-    send_writer(&asker, &w);
+    agent_send(c, &asker, w.data, w.length);
+    wire_writer_free(&w);
     for (int i = 0; i < 2000 && text == NULL; i++) {
         struct pollfd p = {asker.fd, POLLIN, 0};
 
@@ -590,4 +656,71 @@ char *controller_ask(const struct controller *c, const char *what, const char *j
     agent_free(&asker);
     assert_non_null(text);
     return text;
+}
+
+char *controller_ask(const struct controller *c, const char *what, const char *job)
+{
+    return ask(c, what, job, false);
+}
+
+char *controller_ask_tcp(const struct controller *c, const char *what, const char *job)
+{
+    return ask(c, what, job, true);
+}
+
+/* ---- munged ------------------------------------------------------------------------------------
+ */
+
+static void exec_munged(const struct controller *c) __attribute__((noreturn));
+static void exec_munged(const struct controller *c)
+{
+    char command[1024];
+    const char *d = c->dir;
+
+    /* exec, so that the process to signal is munged itself */
+    (void)snprintf(
+        command, sizeof(command),
+        "PATH=$PATH:/usr/sbin; exec munged -F -f -M --num-threads=2 -S '%s' --key-file='%s/key' "
+        "--pid-file='%s/munged.pid' --log-file='%s/munged.log' --seed-file='%s/seed' "
+        ">/dev/null 2>&1",
+        c->munge_socket, d, d, d, d);
+    (void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+}
+
+static void write_key(const struct controller *c)
+{
+    char path[128], key[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/key", c->dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < sizeof(key); i++)
+        key[i] = (char)(i * 37 + 11);
+    assert_int_equal(write(fd, key, sizeof(key)), sizeof(key));
+    (void)close(fd);
+}
+
+bool controller_start_munged(struct controller *c)
+{
+    int status;
+
+    assert_int_equal(chmod(c->dir, 0755), 0);
+    (void)snprintf(c->munge_socket, sizeof(c->munge_socket), "%s/munge", c->dir);
+    write_key(c);
+    c->munged = fork();
+    assert_true(c->munged >= 0);
+    if (c->munged == 0)
+        exec_munged(c);
+    running = *c;
+    for (int i = 0; i < 500; i++) {
+        if (access(c->munge_socket, F_OK) == 0)
+            return true;
+        if (waitpid(c->munged, &status, WNOHANG) == c->munged)
+            break;
+        sleep_ms(10);
+    }
+    c->munged = running.munged = 0;
+    return false;
 }

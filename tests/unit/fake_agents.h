@@ -19,7 +19,16 @@ struct controller {
     pid_t pid;
     char dir[64];
     char conf[96], socket[96], log[96], pid_file[96], state[96];
+    /* for TCP */
+    unsigned port;
+    char munge_socket[96];
+    pid_t munged;
 };
+
+/* A munged of our own. False: there is none on this machine. */
+bool controller_start_munged(struct controller *c);
+/* A TCP port that nobody listens on. */
+unsigned free_port(void);
 
 /* A folder and a configuration with quick times, and the lines of extra. */
 void controller_prepare(struct controller *c, const char *extra);
@@ -47,6 +56,7 @@ struct agent {
     /* how it behaves */
     bool mute;                /* takes assignments but never acknowledges */
     bool deaf;                /* does not read at all */
+    bool tcp;                 /* connects over TCP, with a credential */
     unsigned tasks_of_loader; /* loader tasks that it reports */
     double use_cores;         /* and what they use */
     double gpu_busy;          /* NAN: unknown */
@@ -93,6 +103,10 @@ const char *agent_at(const struct agent *a, char *buf, size_t size);
 
 /* Ask; returns the answer, or the refusal's text after "refused: ". The caller frees. */
 char *controller_ask(const struct controller *c, const char *what, const char *job);
+char *controller_ask_tcp(const struct controller *c, const char *what, const char *job);
+
+/* Send a registration as bytes: as it is, or in a credential. */
+void agent_send(const struct controller *c, struct agent *a, const void *frame, size_t length);
 
 /* Checks that no CPU is used by two of them unless one got it from Slurm. */
 void agents_check_disjoint(struct agent *const *agents, size_t n);

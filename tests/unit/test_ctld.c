@@ -837,6 +837,148 @@ static void test_many_connections(void **state)
     controller_discard(&c, false);
 }
 
+/* ---- TCP ------------------------------------------------------------------------------------ */
+
+static void start_tcp(struct controller *c)
+{
+    char extra[256];
+
+    controller_prepare(c, "");
+    c->port = free_port();
+    if (!controller_start_munged(c)) {
+        controller_discard(c, false);
+        skip();
+    }
+    (void)snprintf(extra, sizeof(extra),
+                   "SlurmUser=\nListenAddress=127.0.0.1\nControllerPort=%u\nMungeSocket=%s\n",
+                   c->port, c->munge_socket);
+    controller_write_conf(c, extra);
+    controller_start(c);
+}
+
+static void end_tcp(struct controller *c)
+{
+    assert_int_equal(controller_end(c, SIGTERM), 0);
+    controller_discard(c, false);
+}
+
+static void test_tcp_credential(void **state)
+{
+    struct controller c;
+    struct agent a;
+    struct agent *one[] = {&a};
+    char *text;
+
+    (void)state;
+    start_tcp(&c);
+    agent_init(&a, 5, 0, "n1", "0-3");
+    a.tcp = true;
+    agent_register(&c, &a);
+    assert_true(a.challenge.credential_wanted && a.registered);
+    agents_run(one, 1, 100, 500);
+    assert_true(a.renewals >= 3 && a.assigns >= 1);
+    text = controller_ask_tcp(&c, "status", "");
+    assert_non_null(strstr(text, "\"id\":\"5.0\""));
+    free(text);
+    agent_goodbye(&a);
+    assert_true(controller_logs(&c, "5.0 on n1 released"));
+    agent_free(&a);
+    end_tcp(&c);
+}
+
+static void test_tcp_refusals(void **state)
+{
+    struct controller c;
+    struct agent a;
+    struct wire_writer w = {0};
+    struct agent *one[] = {&a};
+    char *text;
+
+    (void)state;
+    start_tcp(&c);
+    /* without a credential */
+    agent_init(&a, 5, 0, "n1", "0-3");
+    a.tcp = true;
+    agent_connect(&c, &a);
+    a.tcp = false;
+    agent_register(&c, &a);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_DENIED);
+    agent_free(&a);
+    /* for another connection */
+    agent_init(&a, 5, 0, "n1", "0-3");
+    a.tcp = true;
+    agent_connect(&c, &a);
+    a.challenge.nonce[0] ^= 0x80;
+    agent_register(&c, &a);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_DENIED);
+    agent_free(&a);
+    /* that is none */
+    agent_init(&a, 5, 0, "n1", "0-3");
+    a.tcp = true;
+    agent_connect(&c, &a);
+    assert_int_equal(msg_credential_write(&w, "MUNGE:AwQFAAC6kxIU6d0=:"), 0);
+    assert_int_equal(send(a.fd, w.data, w.length, MSG_NOSIGNAL), w.length);
+    wire_writer_free(&w);
+    agents_settle(one, 1);
+    assert_int_equal(a.refusal.code, MSG_REFUSED_DENIED);
+    agent_free(&a);
+    /* of a user who is neither root nor SlurmUser, but may ask */
+    if (geteuid() == 0) {
+        assert_int_equal(seteuid(65534), 0);
+        agent_init(&a, 5, 0, "n1", "0-3");
+        a.tcp = true;
+        agent_register(&c, &a);
+        text = controller_ask_tcp(&c, "status", "");
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(a.refusal.code, MSG_REFUSED_DENIED);
+        assert_non_null(strstr(text, "\"members\":[]"));
+        free(text);
+        agent_free(&a);
+    }
+    end_tcp(&c);
+}
+
+/* munged stands still: those who need it wait, and nobody else. */
+static void test_munged_stopped(void **state)
+{
+    enum { WAITING = 12 };
+    struct controller c;
+    struct agent local, waiting[WAITING];
+    struct agent *one[] = {&local};
+    uint64_t begin;
+
+    (void)state;
+    start_tcp(&c);
+    agent_init(&local, 5, 0, "n1", "0-3");
+    agent_register(&c, &local);
+    for (unsigned i = 0; i < WAITING; i++) {
+        struct wire_writer w = {0};
+
+        agent_init(&waiting[i], 6, i, "n1", "4");
+        waiting[i].tcp = true;
+        agent_connect(&c, &waiting[i]);
+        assert_int_equal(msg_credential_write(&w, "MUNGE:AwQFAAC6kxIU6d0=:"), 0);
+        if (i == 0)
+            assert_int_equal(kill(c.munged, SIGSTOP), 0);
+        assert_int_equal(send(waiting[i].fd, w.data, w.length, MSG_NOSIGNAL), w.length);
+        wire_writer_free(&w);
+    }
+    begin = clock_monotonic_ms();
+    agents_run(one, 1, 100, 500);
+    free(controller_ask(&c, "status", ""));
+    assert_true(clock_monotonic_ms() - begin < 3000);
+    assert_true(local.renewals >= 3 && !local.ended);
+    for (unsigned i = 0; i < WAITING; i++)
+        agent_free(&waiting[i]);
+    agent_free(&local);
+    /* and the controller ends in time, whatever its workers wait for */
+    begin = clock_monotonic_ms();
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    assert_true(clock_monotonic_ms() - begin < 2000);
+    assert_int_equal(kill(c.munged, SIGCONT), 0);
+    controller_discard(&c, false);
+}
+
 #define T(name) cmocka_unit_test_teardown(name, controller_teardown)
 
 int main(void)
@@ -862,6 +1004,9 @@ int main(void)
         T(test_garbage_from_agent),
         T(test_silent_peers),
         T(test_many_connections),
+        T(test_tcp_credential),
+        T(test_tcp_refusals),
+        T(test_munged_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
