@@ -593,11 +593,16 @@ static size_t take_state(struct reading *r, uint8_t state[MSG_STATE_MAX])
     return field->length;
 }
 
-/* Blanks around a list are for files of the kernel; on the wire it starts and ends in a digit. */
-static bool is_trimmed(const struct wire_field *field)
+/*
+ * Blanks and strides are for files and people. On the wire a list is as cpus_format() writes it, so
+ * that no short text stands for a long one.
+ */
+static bool is_plain_list(const struct wire_field *field)
 {
-    const uint8_t *text = field->value;
-    return field->length == 0 || (isdigit(text[0]) && isdigit(text[field->length - 1]));
+    for (size_t i = 0; i < field->length; i++)
+        if (!isdigit(field->value[i]) && field->value[i] != '-' && field->value[i] != ',')
+            return false;
+    return true;
 }
 
 static void take_cpus(struct reading *r, enum msg_tag tag, struct cpus *set)
@@ -605,7 +610,7 @@ static void take_cpus(struct reading *r, enum msg_tag tag, struct cpus *set)
     const struct wire_field *field = &r->fields[tag];
     if (r->error)
         return;
-    if (!is_there(r, tag) || !is_trimmed(field))
+    if (!is_there(r, tag) || !is_plain_list(field))
         fail(r, EBADMSG);
     else if (cpus_parse_bytes(set, (const char *)field->value, field->length) < 0)
         fail(r, errno == ENOMEM ? ENOMEM : EBADMSG);

@@ -778,6 +778,29 @@ static void too_many_gpus_are_refused(void **state)
     free(f.data);
 }
 
+/* Lists that cpus_parse() reads but that no writer writes. */
+static void lists_are_plain(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"0-7 ", " 0-7", "0-7\n", "0-7:2"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        struct msg_client_change m = {.workers = 1};
+        assert_int_equal(cpus_parse(&m.cpus, "100"), 0);
+        assert_int_equal(msg_client_change_write(&writer, &m), 0);
+        msg_client_change_free(&m);
+        struct frame f = frame_new(writer.length);
+        memcpy(f.data, writer.data, writer.length);
+        struct place p;
+        for (size_t cursor = 0; next_place(&f, &cursor, &p) && p.kind != WIRE_STR;)
+            ;
+        struct frame other = with_longer_field(&f, &p, strlen(lists[i]) - 3);
+        assert_int_equal(reread(&other), REREAD_REFUSED); /* "100aa": the damage is as meant */
+        memcpy(other.data + p.at + 8, lists[i], strlen(lists[i]));
+        free_after(&other, REREAD_REFUSED);
+        free(f.data);
+    }
+}
+
 static void step_names(void **state)
 {
     (void)state;
@@ -826,6 +849,7 @@ int main(void)
         cmocka_unit_test(numbers_are_never_cut_off),
         cmocka_unit_test(readers_want_their_own_type),
         cmocka_unit_test(too_many_gpus_are_refused),
+        cmocka_unit_test(lists_are_plain),
         cmocka_unit_test(step_names),
     };
     return cmocka_run_group_tests_name("msg", tests, NULL, release);
