@@ -154,17 +154,20 @@ static void tell_clients(struct agent *a)
 }
 
 /* Find tasks that are new and bring them where the others are. */
-static void scan(struct agent *a, struct bind_result *result)
+static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *result)
 {
     uint64_t now = clock_monotonic_ms();
-    if (tasks_scan(&a->tasks, boot_ms()) < 0)
+    if (tasks_scan(&a->tasks, depth, boot_ms()) < 0)
         log_debug("the step's tasks cannot be listed: %s", strerror(errno));
     if (a->clients.npending > 0) {
         clients_announce(&a->clients, &a->tasks);
         tasks_classify(&a->tasks, boot_ms());
     }
     binder_apply(&a->binder, &a->tasks, result);
-    a->scan_at_ms = now + (a->tasks.undecided ? UNDECIDED_MS : a->scan_ms);
+    if (depth == TASKS_FULL)
+        a->scan_at_ms = now + a->scan_ms;
+    if (a->tasks.undecided)
+        lower(&a->scan_at_ms, now + UNDECIDED_MS);
 }
 
 /* The tasks known now at once, then those that a scan finds. */
@@ -176,7 +179,7 @@ static void place(struct agent *a, bool own, const struct cpus *cpus, struct bin
         return;
     }
     binder_apply(&a->binder, &a->tasks, result);
-    scan(a, result);
+    scan(a, TASKS_NEWCOMERS, result);
     note_change(a);
 }
 
@@ -328,7 +331,7 @@ static void on_welcome(struct agent *a, const struct wire_view *view)
     pthread_mutex_lock(&a->summary_lock);
     a->summary.registered = true;
     pthread_mutex_unlock(&a->summary_lock);
-    scan(a, &result);
+    scan(a, TASKS_FULL, &result);
     a->sampler.last_ms = a->sampler.last_ms == 0 ? now : a->sampler.last_ms;
     a->report_at_ms = now + jittered(a, a->report_ms);
     if (welcome.topology_wanted && a->about.topology_digest[0] != '\0')
@@ -533,7 +536,7 @@ static void timers(struct agent *a)
     if (a->phase == PHASE_APART && now >= a->retry_ms)
         connect_now(a, now);
     if (watching(a) && now >= a->scan_at_ms)
-        scan(a, &result);
+        scan(a, TASKS_FULL, &result);
     if (a->phase == PHASE_MANAGED && now >= a->report_at_ms) {
         report(a);
         a->report_at_ms = now + a->report_ms;

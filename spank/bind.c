@@ -6,6 +6,7 @@
 #include "log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MINUTE_MS 60000u
@@ -61,17 +62,6 @@ int binder_target(struct binder *b, bool own, const struct cpus *cpus)
 
 /* ---- one task ---- */
 
-/* Still the step's? By its group where there is one, else by being the same process. */
-static bool process_ours(const struct tasks *t, const struct process *p)
-{
-    if (p == NULL)
-        return false;
-    if (t->grouped)
-        return stepgroup_contains(&t->group, &t->fs, p->pid);
-    struct procfs_stat stat;
-    return procfs_process_stat(&t->fs, p->pid, &stat) == 0 && stat.start_ticks == p->start_ticks;
-}
-
 enum outcome { DONE, GONE, FAILED };
 
 /* Set a mask and read it back. A task that could not be set has mask_hash 0. */
@@ -107,28 +97,40 @@ static const struct cpus *wanted(const struct binder *b, const struct tasks *t,
 
 /* ---- all tasks ---- */
 
-/* A process is looked at once before and once after a round of changes to its tasks. */
+/*
+ * A round of changes. Which processes are in the step's group is asked of the kernel once before
+ * and once after it; that a task is still the same one is seen at each.
+ */
 struct round {
     struct binder *b;
     struct tasks *t;
-    const struct process *process;
-    bool ours;
+    pid_t *pids; /* of the step, sorted; NULL until they are needed */
+    ssize_t npids;
 };
+
+static int compare_pids(const void *a, const void *b)
+{
+    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+    return (x > y) - (x < y);
+}
 
 static bool ours(struct round *r, const struct task *task)
 {
-    if (r->process == NULL || r->process->pid != task->pid) {
-        r->process = tasks_process(r->t, task->pid);
-        r->ours = process_ours(r->t, r->process);
+    if (!r->t->grouped) /* descent does not change: the same process is still the step's */
+        return tasks_process(r->t, task->pid) != NULL;
+    if (r->pids == NULL) {
+        r->pids = malloc(TASKS_PROCESSES_MAX * sizeof *r->pids);
+        r->npids = r->pids != NULL ? tasks_list(r->t, r->pids) : -1;
     }
-    return r->ours;
+    return r->npids > 0 &&
+           bsearch(&task->pid, r->pids, (size_t)r->npids, sizeof *r->pids, compare_pids) != NULL;
 }
 
 static enum outcome move(struct round *r, struct task *task, const struct cpus *want,
                          enum placement placement)
 {
     if (!ours(r, task) || !tasks_alive(r->t, task)) {
-        task->looks = 0; /* whoever bears the id now is looked at anew */
+        tasks_distrust(r->t, task); /* whoever bears the id now is looked at anew */
         return GONE;
     }
     enum outcome outcome = set_mask(task, want);
@@ -159,7 +161,7 @@ static void verify(struct round *r, struct task *task)
     if (task->seen != r->t->scan || task->placed != PLACED_ASSIGNED)
         return;
     if (!tasks_alive(r->t, task)) {
-        task->looks = 0;
+        tasks_distrust(r->t, task);
     } else if (!ours(r, task)) {
         log_info("task %d has left the step while it was bound: mask restored", (int)task->tid);
         if (set_mask(task, tasks_home(r->t, task)) != GONE)
@@ -188,7 +190,7 @@ static bool misplaced(const struct round *r, const struct task *task)
 
 void binder_apply(struct binder *b, struct tasks *t, struct bind_result *result)
 {
-    struct round before = {b, t, NULL, false}, after = {b, t, NULL, false};
+    struct round before = {b, t, NULL, 0}, after = {b, t, NULL, 0};
     bool changed = false;
     *result = (struct bind_result){0, 0};
     for (size_t i = 0; i < t->ntasks; i++) {
@@ -200,6 +202,8 @@ void binder_apply(struct binder *b, struct tasks *t, struct bind_result *result)
     }
     for (size_t i = 0; changed && i < t->ntasks; i++)
         verify(&after, &t->tasks[i]);
+    free(before.pids);
+    free(after.pids);
 }
 
 /* ---- masks that others change ---- */
@@ -245,9 +249,10 @@ static void check_task(struct round *r, struct task *task, uint64_t now_ms)
 
 void binder_check(struct binder *b, struct tasks *t, uint64_t now_ms)
 {
-    struct round round = {b, t, NULL, false};
+    struct round round = {b, t, NULL, 0};
     if (b->own)
         return;
     for (size_t i = 0; i < t->ntasks; i++)
         check_task(&round, &t->tasks[i], now_ms);
+    free(round.pids);
 }

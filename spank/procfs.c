@@ -296,6 +296,36 @@ pid_t procfs_tid_from_inner(const struct procfs *fs, pid_t pid, pid_t inner)
     return found;
 }
 
+/* ---- children ---- */
+
+ssize_t procfs_children(const struct procfs *fs, pid_t pid, pid_t tid, pid_t *ids, size_t max,
+                        bool *more)
+{
+    char path[PATH_SIZE], text[STATUS_SIZE];
+    size_t n = 0;
+    snprintf(path, sizeof path, "%d/task/%d/children", (int)pid, (int)tid);
+    ssize_t length = procfs_read_file(fs, path, text, sizeof text);
+    if (length < 0)
+        return -1;
+    /* a text that fills the buffer may be cut within its last number */
+    bool cut = (size_t)length == sizeof text - 1;
+    *more = cut;
+    for (char *p = text; *p != '\0';) {
+        char *end;
+        unsigned long value = strtoul(p, &end, 10);
+        if (end == p || (cut && *end == '\0'))
+            break;
+        if (n == max) {
+            *more = true;
+            break;
+        }
+        if (value > 0 && value <= INT_MAX)
+            ids[n++] = (pid_t)value;
+        p = end + strspn(end, " \n");
+    }
+    return (ssize_t)n;
+}
+
 /* ---- directories ---- */
 
 ssize_t procfs_list(const struct procfs *fs, const char *directory, pid_t *ids, size_t max,

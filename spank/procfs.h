@@ -68,6 +68,13 @@ pid_t procfs_tid_from_inner(const struct procfs *fs, pid_t pid, pid_t inner);
 ssize_t procfs_list(const struct procfs *fs, const char *directory, pid_t *ids, size_t max,
                     bool *more);
 
+/*
+ * The children that a thread has forked, at most max. -1 with errno ENOENT also where the kernel
+ * does not list them (CONFIG_PROC_CHILDREN).
+ */
+ssize_t procfs_children(const struct procfs *fs, pid_t pid, pid_t tid, pid_t *ids, size_t max,
+                        bool *more);
+
 /* A whole small file relative to the proc directory; NUL is added. Returns its length or -1. */
 ssize_t procfs_read_file(const struct procfs *fs, const char *path, char *buf, size_t size);
 

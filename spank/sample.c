@@ -6,6 +6,9 @@
 #include <math.h>
 #include <unistd.h>
 
+#define ALL_UP_TO     8u
+#define MOSTLY_ACTIVE 0.9
+
 /* Did something that started at start_ticks begin after the last sample? */
 static bool began_since(const struct sampler *s, const struct tasks *t, uint64_t start_ticks)
 {
@@ -37,53 +40,74 @@ static bool sample_schedstat(const struct sampler *s, const struct tasks *t, str
     return true;
 }
 
-static void sample_state(const struct tasks *t, struct task *task, struct msg_report *report)
+/*
+ * Of many tasks, each sample looks at a part, by turns; the others are taken to be like them. A
+ * look into stat or io costs more than all else that a sample reads.
+ */
+static bool turn(const struct tasks *t, size_t many, pid_t id)
+{
+    return many <= ALL_UP_TO || tasks_turn(t, id);
+}
+
+/* Loaders in uninterruptible sleep: those that were not on a CPU, or waiting for one, all the time.
+ */
+static void sample_io_wait(const struct tasks *t, const struct task *task, double active,
+                           unsigned *looked, unsigned *sleeping)
 {
     struct procfs_stat stat;
-    if (task->tid != task->pid) { /* a process's own state is as fresh as the scan */
-        if (procfs_thread_stat(&t->fs, task->pid, task->tid, &stat) < 0)
-            return;
-        task->state = stat.state;
-    }
-    report->runnable += task->state == 'R';
-    report->io_wait += task->state == 'D';
+    if (!turn(t, t->nloaders, task->tid))
+        return;
+    (*looked)++;
+    if (active < MOSTLY_ACTIVE && procfs_thread_stat(&t->fs, task->pid, task->tid, &stat) == 0 &&
+        stat.state == 'D')
+        (*sleeping)++;
 }
 
 static void sample_loaders(const struct sampler *s, struct tasks *t, struct msg_report *report)
 {
+    double interval_ns = (double)report->interval_ms * 1e6, active = 0;
+    unsigned looked = 0, sleeping = 0;
     for (size_t i = 0; i < t->ntasks; i++) {
         struct task *task = &t->tasks[i];
         uint64_t ran = 0, waited = 0;
         if (task->class != TASK_LOADER)
             continue;
         if (!sample_schedstat(s, t, task, &ran, &waited)) {
-            task->looks = 0; /* the next scan reads anew who bears that id */
+            tasks_distrust(t, task);
             continue;
         }
+        struct process *p = tasks_process(t, task->pid);
+        if (p != NULL)
+            p->loader_ns += ran;
+        double share = interval_ns > 0 ? fmin(1, (double)(ran + waited) / interval_ns) : 0;
+        active += share;
         report->tasks++;
         report->loader_cpu_s += (double)ran / 1e9;
         report->queue_s += (double)waited / 1e9;
-        sample_state(t, task, report);
+        sample_io_wait(t, task, share, &looked, &sleeping);
     }
+    report->runnable = (uint32_t)lround(active);
+    if (looked > 0)
+        report->io_wait = (uint32_t)lround((double)sleeping * report->tasks / looked);
 }
 
-static void sample_processes(const struct sampler *s, struct tasks *t, struct msg_report *report)
+static void sample_process(const struct sampler *s, const struct tasks *t, struct process *p,
+                           struct msg_report *report)
 {
-    double all_s = 0;
-    for (size_t i = 0; i < t->nprocesses; i++) {
-        struct process *p = &t->processes[i];
-        uint64_t bytes = p->read_bytes_last;
-        bool counted = p->sampled || began_since(s, t, p->start_ticks);
+    uint64_t bytes = p->read_bytes_last;
+    bool counted = p->sampled || began_since(s, t, p->start_ticks);
+    if (!p->sampled || turn(t, t->nprocesses, p->pid))
         (void)procfs_read_bytes(&t->fs, p->pid, &bytes); /* not counted here, or gone: no news */
-        if (counted) {
-            all_s += (double)since(p->cpu_ticks, p->cpu_ticks_last) / (double)t->fs.tick_hz;
-            report->read_bytes += since(bytes, p->read_bytes_last);
-        }
-        p->cpu_ticks_last = p->cpu_ticks;
-        p->read_bytes_last = bytes;
-        p->sampled = true;
+    if (counted) {
+        double cpu_s = (double)since(p->cpu_ticks, p->cpu_ticks_last) / (double)t->fs.tick_hz;
+        if (p->class != TASK_LOADER) /* of a worker, all time is its loader threads' */
+            report->main_cpu_s += fmax(0, cpu_s - (double)p->loader_ns / 1e9);
+        report->read_bytes += since(bytes, p->read_bytes_last);
     }
-    report->main_cpu_s = fmax(0, all_s - report->loader_cpu_s);
+    p->cpu_ticks_last = p->cpu_ticks;
+    p->loader_ns = 0;
+    p->read_bytes_last = bytes;
+    p->sampled = true;
 }
 
 void sampler_take(struct sampler *s, struct tasks *t, uint64_t now_ms, uint64_t boot_ms,
@@ -95,7 +119,8 @@ void sampler_take(struct sampler *s, struct tasks *t, uint64_t now_ms, uint64_t 
     report->read_bytes = 0;
     report->workers = tasks_workers(t);
     sample_loaders(s, t, report);
-    sample_processes(s, t, report);
+    for (size_t i = 0; i < t->nprocesses; i++)
+        sample_process(s, t, &t->processes[i], report);
     s->loader_cpu_s += report->loader_cpu_s;
     s->last_ms = now_ms;
     s->last_boot_ms = boot_ms;

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define YOUNG_LOOKS      4u     /* a task's name and program are read anew at so many scans ... */
+#define TURN_PERIOD      4u     /* what is looked at by turns comes round at so many scans */
 #define LOOK_PERIOD      16u    /* ... and then at every so many */
 #define MACHINE_PIDS_MAX 32768u /* processes of the whole machine that a descent search reads */
 #define ANCESTORS_MAX    64     /* steps up the tree, against loops in text that is not ours */
@@ -58,12 +60,29 @@ static int copy_ranks(struct tasks *t, const struct rank *ranks, size_t nranks)
     return 0;
 }
 
+/* The host program opens files, too: take a quarter of what its limit allows at most. */
+static unsigned fds_to_spare(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 > TASKS_FDS_MAX)
+        return TASKS_FDS_MAX;
+    return (unsigned)(limit.rlim_cur / 4);
+}
+
+static bool lists_children(const struct tasks *t)
+{
+    pid_t child;
+    bool more;
+    return procfs_children(&t->fs, t->self, t->self, &child, 1, &more) >= 0;
+}
+
 int tasks_init(struct tasks *t, const char *root, const struct rank *ranks, size_t nranks,
                pid_t self)
 {
     memset(t, 0, sizeof *t);
     t->fs.fd = -1;
     t->self = self;
+    t->fds_max = fds_to_spare();
     char name[PROCFS_COMM_MAX];
     if (procfs_open(&t->fs, root) < 0 || copy_ranks(t, ranks, nranks) < 0) {
         int saved = errno;
@@ -71,6 +90,7 @@ int tasks_init(struct tasks *t, const char *root, const struct rank *ranks, size
         errno = saved;
         return -1;
     }
+    t->childless = !lists_children(t);
     if (procfs_program(&t->fs, self, &t->self_dev, &t->self_ino, name, sizeof name) < 0)
         t->self_ino = 0;
     for (size_t i = 0; i < nranks && !t->grouped; i++)
@@ -124,6 +144,11 @@ static const struct rank *rank_of(const struct tasks *t, pid_t pid, int *index)
     return NULL;
 }
 
+bool tasks_turn(const struct tasks *t, pid_t id)
+{
+    return (t->scan + (uint32_t)id) % TURN_PERIOD == 0;
+}
+
 bool tasks_alive(const struct tasks *t, const struct task *task)
 {
     uint64_t run, waited;
@@ -158,6 +183,14 @@ bool tasks_belongs(const struct tasks *t, pid_t pid)
     if (pid <= 1 || pid == t->self)
         return false;
     return t->grouped ? stepgroup_contains(&t->group, &t->fs, pid) : descends(t, pid);
+}
+
+void tasks_distrust(struct tasks *t, struct task *task)
+{
+    struct process *p = tasks_process(t, task->pid);
+    task->looks = 0;
+    if (p != NULL)
+        p->looks = 0;
 }
 
 /* ---- which processes there are ---- */
@@ -230,8 +263,8 @@ static void spread(struct edge *edges, size_t n)
     }
 }
 
-/* Without a group: the descendants of the ranks and of what was the step's before. */
-static ssize_t list_descendants(const struct tasks *t, pid_t *pids, size_t max, bool *more)
+/* By a pass over the whole machine, where the kernel lists no children. */
+static ssize_t list_by_parents(const struct tasks *t, pid_t *pids, size_t max, bool *more)
 {
     ssize_t found = -1;
     pid_t *ids = malloc(MACHINE_PIDS_MAX * sizeof *ids);
@@ -260,6 +293,93 @@ out:
     free(edges);
     free(ids);
     return found;
+}
+
+/* The processes found so far: in the order of finding, and as a set to know doubles by. */
+struct family {
+    pid_t *pids;
+    size_t n, max;
+    pid_t set[TASKS_PROCESSES_MAX * 4]; /* open addressing; 0 is free */
+    bool more;
+};
+
+static void add_member(struct family *f, pid_t pid)
+{
+    const size_t size = sizeof f->set / sizeof f->set[0];
+    size_t slot = ((size_t)pid * 2654435761u) % size;
+    while (f->set[slot] != 0 && f->set[slot] != pid)
+        slot = (slot + 1) % size;
+    if (f->set[slot] == pid)
+        return;
+    if (f->n == f->max) {
+        f->more = true;
+        return;
+    }
+    f->set[slot] = pid;
+    f->pids[f->n++] = pid;
+}
+
+static void add_children(const struct tasks *t, struct family *f, pid_t pid, pid_t tid)
+{
+    pid_t children[256];
+    bool more = false;
+    ssize_t n =
+        procfs_children(&t->fs, pid, tid, children, sizeof children / sizeof children[0], &more);
+    f->more = f->more || more;
+    for (ssize_t i = 0; i < n; i++)
+        add_member(f, children[i]);
+}
+
+/*
+ * Children hang on the thread that forked them. Main threads are asked at each scan, the others
+ * while they are young and then now and then: few threads but the main one fork.
+ */
+static void add_children_of_threads(const struct tasks *t, struct family *f)
+{
+    for (size_t i = 0; i < t->ntasks; i++) {
+        const struct task *task = &t->tasks[i];
+        if (task->tid != task->pid && (task->looks < YOUNG_LOOKS || tasks_turn(t, task->tid)))
+            add_children(t, f, task->pid, task->tid);
+    }
+}
+
+/* Down the tree from the ranks and from what was the step's before (whose parent may be gone). */
+static ssize_t list_by_children(const struct tasks *t, pid_t *pids, size_t max, bool *more)
+{
+    struct family *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return -1;
+    f->pids = pids;
+    f->max = max;
+    for (size_t i = 0; i < t->nranks; i++)
+        add_member(f, t->ranks[i].pid);
+    for (size_t i = 0; i < t->nprocesses; i++)
+        add_member(f, t->processes[i].pid);
+    add_children_of_threads(t, f);
+    for (size_t i = 0; i < f->n; i++) /* grows while it is walked */
+        add_children(t, f, f->pids[i], f->pids[i]);
+    ssize_t n = (ssize_t)f->n;
+    *more = f->more;
+    free(f);
+    return n;
+}
+
+static ssize_t list_all(const struct tasks *t, pid_t *pids, bool *more)
+{
+    ssize_t n;
+    if (t->grouped)
+        n = stepgroup_list(&t->group, pids, TASKS_PROCESSES_MAX, more);
+    else if (t->childless)
+        n = list_by_parents(t, pids, TASKS_PROCESSES_MAX, more);
+    else
+        n = list_by_children(t, pids, TASKS_PROCESSES_MAX, more);
+    return n < 0 ? -1 : (ssize_t)sort_ids(pids, (size_t)n);
+}
+
+ssize_t tasks_list(const struct tasks *t, pid_t *pids)
+{
+    bool more = false;
+    return list_all(t, pids, &more);
 }
 
 /* ---- looking at processes ---- */
@@ -311,9 +431,7 @@ static bool look_at_process(const struct tasks *t, pid_t pid, struct process *p)
     p->ppid = stat.ppid;
     p->cpu_ticks = stat.cpu_ticks;
     p->threads = stat.threads;
-    p->state = stat.state;
     p->seen = t->scan;
-    p->parent_known = p->same_program = p->forks_workers = false;
     memcpy(p->comm, stat.comm, sizeof p->comm);
     int index;
     const struct rank *rank = rank_of(t, pid, &index);
@@ -332,6 +450,8 @@ static bool look_at_process(const struct tasks *t, pid_t pid, struct process *p)
 /* Who descends from which rank, and who runs its parent's program without an exec between. */
 static void relate_processes(const struct tasks *t, struct process *array, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        array[i].parent_known = array[i].same_program = array[i].forks_workers = false;
     for (size_t i = 0; i < n; i++) {
         struct process *p = &array[i];
         struct process *parent = find_process(array, n, p->ppid);
@@ -355,23 +475,56 @@ static void relate_processes(const struct tasks *t, struct process *array, size_
     }
 }
 
-static int scan_processes(struct tasks *t)
+/* A rank's pid that another process bears now is no member, nor is what that one forks. */
+static bool is_stranger(const struct tasks *t, const struct process *p)
 {
-    pid_t *pids = malloc(TASKS_PROCESSES_MAX * sizeof *pids);
-    if (pids == NULL)
-        return -1;
+    int index;
+    return !t->grouped && !p->is_rank && rank_of(t, p->pid, &index) != NULL;
+}
+
+/*
+ * May a process be taken as it was? In a search for newcomers every one that is known; else a
+ * worker that has been looked at a few times, but for its turn: what is wanted of workers at each
+ * scan are their threads' times, which sample.c reads. One that ends is not listed any more.
+ */
+static bool taken_as_known(const struct tasks *t, enum tasks_depth depth, const struct process *old)
+{
+    if (old == NULL)
+        return false;
+    if (depth == TASKS_NEWCOMERS)
+        return true;
+    return old->class == TASK_LOADER && old->looks >= YOUNG_LOOKS && !tasks_turn(t, old->pid);
+}
+
+static size_t look_at_processes(const struct tasks *t, enum tasks_depth depth, const pid_t *pids,
+                                size_t n, struct process *array)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct process *p = &array[kept];
+        const struct process *old = tasks_process(t, pids[i]);
+        if (taken_as_known(t, depth, old)) {
+            *p = *old;
+            p->seen = t->scan;
+            kept++;
+        } else if (pids[i] != t->self && look_at_process(t, pids[i], p) && !is_stranger(t, p)) {
+            kept++;
+        }
+    }
+    return kept;
+}
+
+static int scan_processes(struct tasks *t, enum tasks_depth depth)
+{
     bool more = false;
-    ssize_t n = t->grouped ? stepgroup_list(&t->group, pids, TASKS_PROCESSES_MAX, &more)
-                           : list_descendants(t, pids, TASKS_PROCESSES_MAX, &more);
-    struct process *array = n < 0 ? NULL : calloc((size_t)n + 1, sizeof *array);
+    pid_t *pids = malloc(TASKS_PROCESSES_MAX * sizeof *pids);
+    ssize_t n = pids != NULL ? list_all(t, pids, &more) : -1;
+    struct process *array = n >= 0 ? calloc((size_t)n + 1, sizeof *array) : NULL;
     if (array == NULL) {
         free(pids);
         return -1;
     }
-    size_t sorted = sort_ids(pids, (size_t)n), kept = 0;
-    for (size_t i = 0; i < sorted; i++)
-        if (pids[i] != t->self && look_at_process(t, pids[i], &array[kept]))
-            kept++;
+    size_t kept = look_at_processes(t, depth, pids, (size_t)n, array);
     free(pids);
     relate_processes(t, array, kept);
     free(t->processes);
@@ -396,7 +549,6 @@ static bool look_at_thread(const struct tasks *t, struct process *p, pid_t tid, 
     if (tid == p->pid) { /* the process's own stat is the main thread's but for the CPU time */
         task->start_ticks = p->start_ticks;
         task->kind = (uint8_t)classify_name(p->comm);
-        task->state = p->state;
     } else if (!known || look_due(task->looks, t->scan, tid)) {
         struct procfs_stat stat;
         if (procfs_thread_stat(&t->fs, p->pid, tid, &stat) < 0)
@@ -405,7 +557,6 @@ static bool look_at_thread(const struct tasks *t, struct process *p, pid_t tid, 
             *task = (struct task){.tid = tid, .pid = p->pid, .fd = -1};
         task->start_ticks = stat.start_ticks;
         task->kind = (uint8_t)classify_name(stat.comm);
-        task->state = stat.state;
     }
     if (task->looks < UINT8_MAX)
         task->looks++;
@@ -555,7 +706,7 @@ static enum task_class thread_class(const struct process *p, const struct task *
 
 static void keep_open(struct tasks *t, struct task *task)
 {
-    if (task->fd >= 0 || t->nfds >= TASKS_FDS_MAX)
+    if (task->fd >= 0 || t->nfds >= t->fds_max)
         return;
     task->fd = procfs_schedstat_open(&t->fs, task->pid, task->tid);
     if (task->fd >= 0)
@@ -592,12 +743,12 @@ void tasks_classify(struct tasks *t, uint64_t boot_ms)
     classify_threads(t);
 }
 
-int tasks_scan(struct tasks *t, uint64_t boot_ms)
+int tasks_scan(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms)
 {
     bool was_cut = t->cut;
     t->scan++;
     t->cut = false;
-    if (scan_processes(t) < 0 || scan_threads(t) < 0)
+    if (scan_processes(t, depth) < 0 || scan_threads(t) < 0)
         return -1;
     tasks_classify(t, boot_ms);
     if (t->cut && !was_cut)

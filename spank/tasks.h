@@ -34,6 +34,7 @@ struct process {
     uint64_t start_ticks;
     uint64_t cpu_ticks;      /* of all its threads, at the last scan */
     uint64_t cpu_ticks_last; /* at the last sample */
+    uint64_t loader_ns;      /* sample.c: what its loader threads ran in this interval */
     uint64_t read_bytes_last;
     uint64_t command_hash;
     dev_t program_dev;
@@ -42,7 +43,6 @@ struct process {
     int rank; /* index of the rank it descends from, -1 unknown */
     enum task_class class;
     char comm[PROCFS_COMM_MAX];
-    char state;
     uint8_t looks;        /* scans that it was seen in, up to a limit */
     uint8_t identity_age; /* scans since program and command line were read */
     bool sampled, is_rank, launcher, helper, own_image, trainer_threads, announced;
@@ -70,7 +70,6 @@ struct task {
     uint8_t class;  /* enum task_class */
     uint8_t placed; /* enum placement */
     uint8_t tries;
-    char state;
     bool announced, sampled, given_up;
     bool checked; /* bind.c: looked at whether it has inherited a loader's mask */
 };
@@ -78,8 +77,9 @@ struct task {
 struct tasks {
     struct procfs fs;
     struct stepgroup group;
-    bool grouped; /* group is valid; else the ranks' descendants are followed */
-    pid_t self;   /* slurmstepd: never one of the step's */
+    bool grouped;   /* group is valid; else the ranks' descendants are followed */
+    bool childless; /* the kernel lists no children: descendants by a pass over all processes */
+    pid_t self;     /* slurmstepd: never one of the step's */
     dev_t self_dev;
     ino_t self_ino;
     struct rank *ranks;
@@ -96,7 +96,7 @@ struct tasks {
     bool undecided; /* something was too young at the last scan */
     bool cut;       /* bounds were hit at the last scan */
     bool gone;      /* the step's group has vanished */
-    unsigned nfds;
+    unsigned nfds, fds_max;
 };
 
 /*
@@ -108,10 +108,19 @@ int tasks_init(struct tasks *tasks, const char *root, const struct rank *ranks, 
 void tasks_free(struct tasks *tasks);
 
 /*
- * Look at all processes and threads and classify them. boot_ms: milliseconds since boot, the clock
- * of start times. 0, or -1 if nothing could be listed (ENOMEM, or no process is left).
+ * Look for processes and threads and classify them. FULL looks at all anew; NEWCOMERS takes what is
+ * known as it is and looks at what has been added, which is quick. boot_ms: milliseconds since
+ * boot, the clock of start times. 0, or -1 if nothing could be listed (ENOMEM, or no process is
+ * left).
  */
-int tasks_scan(struct tasks *tasks, uint64_t boot_ms);
+enum tasks_depth { TASKS_FULL, TASKS_NEWCOMERS };
+int tasks_scan(struct tasks *tasks, enum tasks_depth depth, uint64_t boot_ms);
+
+/*
+ * The ids of the step's processes now, sorted, at most TASKS_PROCESSES_MAX in pids. Returns how
+ * many, or -1.
+ */
+ssize_t tasks_list(const struct tasks *tasks, pid_t *pids);
 
 /* Classify what the last scan saw anew, after tasks_announce(). */
 void tasks_classify(struct tasks *tasks, uint64_t boot_ms);
@@ -132,6 +141,13 @@ int tasks_announce(struct tasks *tasks, pid_t pid, pid_t tid, bool on);
 
 /* Loader processes plus loader threads of other processes: what takes samples. */
 unsigned tasks_workers(const struct tasks *tasks);
+
+/* Is it the turn of a task to be looked at, of those that need not be at every scan? One in four.
+ */
+bool tasks_turn(const struct tasks *tasks, pid_t id);
+
+/* A task was not what it was known as: it and its process are looked at anew at the next scan. */
+void tasks_distrust(struct tasks *tasks, struct task *task);
 
 /* Is the task still the one that was scanned? */
 bool tasks_alive(const struct tasks *tasks, const struct task *task);

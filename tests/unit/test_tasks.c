@@ -141,6 +141,7 @@ struct layout {
     const char *name, *mounts;
     const char *task, *stranger, *daemon;        /* /proc/PID/cgroup of each */
     const char *step_directory, *task_directory; /* where the pids are listed; NULL none */
+    bool children;                               /* the kernel lists the children of threads */
 };
 
 static const struct layout layouts[] = {
@@ -149,25 +150,28 @@ static const struct layout layouts[] = {
      "0::/system.slice/n1_slurmstepd.scope/job_2/step_0/user/task_special\n",
      "0::/system.slice/n1_slurmstepd.scope/job_1/step_0/slurm\n",
      "/sys/fs/cgroup/system.slice/n1_slurmstepd.scope/job_1/step_0/user",
-     "/sys/fs/cgroup/system.slice/n1_slurmstepd.scope/job_1/step_0/user/task_special"},
+     "/sys/fs/cgroup/system.slice/n1_slurmstepd.scope/job_1/step_0/user/task_special", false},
     {"v2 of 26.05", v2_mounts,
      "0::/system.slice/slurmstepd.scope/sBF1M8KJG60C00/step_0/user/task_0\n",
      "0::/system.slice/slurmstepd.scope/sBF1M8KJG60C01/step_0/user/task_0\n",
      "0::/system.slice/slurmstepd.scope/sBF1M8KJG60C00/step_0/slurm\n",
      "/sys/fs/cgroup/system.slice/slurmstepd.scope/sBF1M8KJG60C00/step_0/user",
-     "/sys/fs/cgroup/system.slice/slurmstepd.scope/sBF1M8KJG60C00/step_0/user/task_0"},
+     "/sys/fs/cgroup/system.slice/slurmstepd.scope/sBF1M8KJG60C00/step_0/user/task_0", false},
     {"v1, hybrid", v1_mounts,
      "9:name=systemd:/\n5:cpu,cpuacct:/\n4:freezer:/slurm_n1/uid_0/job_1/step_batch\n0::/\n",
      "9:name=systemd:/\n5:cpu,cpuacct:/\n4:freezer:/slurm_n1/uid_0/job_1/step_batch2\n0::/\n",
      "9:name=systemd:/\n5:cpu,cpuacct:/\n4:freezer:/slurm_n1/uid_0/job_1\n0::/\n",
-     "/sys/fs/cgroup/freezer/slurm_n1/uid_0/job_1/step_batch", NULL},
+     "/sys/fs/cgroup/freezer/slurm_n1/uid_0/job_1/step_batch", NULL, false},
     {"v1, several controllers", v1_mounts,
      "5:cpu,cpuacct:/slurm/uid_0/job_1/step_3/task_0\n4:freezer:/\n",
      "5:cpu,cpuacct:/slurm/uid_0/job_1/step_30/task_0\n4:freezer:/\n",
      "5:cpu,cpuacct:/slurm/uid_0/job_1\n4:freezer:/\n",
      "/sys/fs/cgroup/cpu,cpuacct/slurm/uid_0/job_1/step_3",
-     "/sys/fs/cgroup/cpu,cpuacct/slurm/uid_0/job_1/step_3/task_0"},
-    {"no groups", "1 1 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n", "0::/\n", "0::/\n", NULL, NULL},
+     "/sys/fs/cgroup/cpu,cpuacct/slurm/uid_0/job_1/step_3/task_0", false},
+    {"no groups", "1 1 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n", "0::/\n", "0::/\n", NULL, NULL,
+     false},
+    {"no groups, children listed", "1 1 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n", "0::/\n",
+     "0::/\n", NULL, NULL, true},
 };
 
 static void list_pids(const struct layout *l, const char *pids)
@@ -210,6 +214,14 @@ static void lay_out(const struct layout *l)
     put_process(&second);
     put_process(&stranger);
     list_pids(l, "111\n100\n110\n110\n");
+    if (!l->children)
+        return;
+    put("/proc/50/task/50/children", "100 ");
+    put("/proc/100/task/100/children", "110 ");
+    put("/proc/100/task/101/children", "111 "); /* forked by another thread than the main one */
+    put("/proc/100/task/102/children", "");
+    put("/proc/110/task/110/children", "");
+    put("/proc/111/task/111/children", "");
 }
 
 static void open_tasks(struct tasks *t)
@@ -237,7 +249,9 @@ static void every_layout_gives_the_same_answer(void **state)
         open_tasks(&t);
         if (t.grouped != (layouts[i].step_directory != NULL))
             fail_msg("%s: grouped %d", layouts[i].name, (int)t.grouped);
-        assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+        assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+        if (layouts[i].children) /* threads are known from the first scan, asked at the second */
+            assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
         if (t.nprocesses != 3 || t.ntasks != 5 || t.nloaders != 3)
             fail_msg("%s: %zu processes, %zu tasks, %zu loaders", layouts[i].name, t.nprocesses,
                      t.ntasks, t.nloaders);
@@ -266,22 +280,22 @@ static void workers_come_and_go(void **state)
     struct tasks t;
     lay_out(l);
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     struct task *task = tasks_task(&t, 110);
     task->placed = PLACED_ASSIGNED; /* what bind.c notes down stays with the task ... */
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(tasks_task(&t, 110)->placed, PLACED_ASSIGNED);
     struct fake other = worker_process(l, 110);
     other.start = 7000; /* ... and not with the number */
     put_process(&other);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(tasks_task(&t, 110)->placed, PLACED_UNTOUCHED);
     list_pids(l, "100\n110\n");
     drop("/proc/111");
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_null(tasks_task(&t, 111));
     drop("/proc/110"); /* still listed, but gone when it is looked at */
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(t.nprocesses, 1);
     tasks_free(&t);
 }
@@ -294,7 +308,7 @@ static void the_young_are_looked_at_again(void **state)
     lay_out(l);
     open_tasks(&t);
     uint64_t born_ms = 6000 * 1000u / (uint64_t)sysconf(_SC_CLK_TCK);
-    assert_int_equal(tasks_scan(&t, born_ms + 5), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, born_ms + 5), 0);
     assert_true(t.undecided);
     assert_int_equal(class_of(&t, 110), TASK_UNDECIDED);
     assert_int_equal(t.nloaders, 1);
@@ -302,7 +316,7 @@ static void the_young_are_looked_at_again(void **state)
     execed.comm = execed.program = "wandb";
     execed.arguments = "wandb service";
     put_process(&execed);
-    assert_int_equal(tasks_scan(&t, born_ms + 500), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, born_ms + 500), 0);
     assert_false(t.undecided);
     assert_int_equal(class_of(&t, 110), TASK_LOADER);
     assert_int_equal(class_of(&t, 111), TASK_OTHER);
@@ -318,10 +332,10 @@ static void a_thread_may_get_its_name_late(void **state)
     lay_out(l);
     put_thread(&rank, 103, "python");
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(class_of(&t, 103), TASK_OTHER);
     put_thread(&rank, 103, "adl-loader");
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(class_of(&t, 103), TASK_LOADER);
     tasks_free(&t);
 }
@@ -338,7 +352,7 @@ static void forked_ranks_are_no_loaders(void **state)
     put_process(&grandchild);
     list_pids(l, "100\n110\n111\n120\n");
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(class_of(&t, 110), TASK_OTHER);
     assert_int_equal(class_of(&t, 111), TASK_LOADER);
     assert_int_equal(class_of(&t, 120), TASK_LOADER);
@@ -364,7 +378,7 @@ static void shells_and_their_children(void **state)
     put_process(&worker); /* its worker */
     list_pids(l, "100\n110\n111\n130\n");
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(class_of(&t, 100), TASK_OTHER);
     assert_int_equal(class_of(&t, 110), TASK_OTHER);
     assert_int_equal(class_of(&t, 111), TASK_OTHER);
@@ -378,7 +392,7 @@ static void announcements(void **state)
     struct tasks t;
     lay_out(&layouts[0]);
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(tasks_announce(&t, 100, 100, true), -1); /* a rank's main thread */
     assert_int_equal(errno, EPERM);
     assert_int_equal(tasks_announce(&t, 100, 110, true), -1); /* of another process */
@@ -387,7 +401,7 @@ static void announcements(void **state)
     tasks_classify(&t, OLD_MS);
     assert_int_equal(class_of(&t, 100), TASK_OTHER);
     assert_int_equal(class_of(&t, 101), TASK_LOADER);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(class_of(&t, 101), TASK_LOADER);
     assert_int_equal(tasks_announce(&t, 100, 101, false), 0);
     tasks_classify(&t, OLD_MS);
@@ -407,7 +421,7 @@ static void slurmstepd_s_own_image_is_no_program(void **state)
     put_process(&rank);
     put_process(&helper);
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(class_of(&t, 110), TASK_OTHER);
     tasks_free(&t);
 }
@@ -426,7 +440,7 @@ static void bounds_hold(void **state)
     snprintf(full, sizeof full, "%s/cgroup.procs", l->task_directory);
     put_bytes(full, pids, length);
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, OLD_MS), 0);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_true(t.cut);
     assert_int_equal(t.nprocesses, 4); /* the three and the stranger, who is listed here */
     tasks_free(&t);
