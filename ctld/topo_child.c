@@ -4,6 +4,8 @@
  * without stderr and with all signals blocked, which hands plain numbers back through a pipe; these
  * are checked like any other input. A child that dies has refused.
  */
+#include "config.h"
+
 #include "topo_internal.h"
 
 #include <errno.h>
