@@ -486,7 +486,11 @@ void agent_connect(const struct controller *c, struct agent *a)
 {
     struct agent *one[] = {a};
 
-    a->fd = a->tcp ? connect_tcp(c) : try_connect(c);
+    for (int i = 0; i < 1000 && a->fd < 0; i++) {
+        a->fd = a->tcp ? connect_tcp(c) : try_connect(c);
+        if (a->fd < 0)
+            sleep_ms(5);
+    }
     assert_true(a->fd >= 0);
     a->registered = a->refused = a->ended = false;
     memset(&a->challenge, 0, sizeof(a->challenge));
