@@ -29,6 +29,7 @@ struct spot {
 
 struct core {
     unsigned taken; /* PUs in use */
+    bool whole;     /* all its PUs are in the pool */
     int job;        /* of the first taker; SEVERAL if siblings are split */
 };
 #define SEVERAL (-2)
@@ -60,15 +61,24 @@ struct board {
 
 /* ---- setting up ---------------------------------------------------------------------------- */
 
+/* Where the machine tells of no NUMA domains, its packages are the domains. */
+static bool by_package(const struct topo *topo)
+{
+    return topo->nnuma <= 1 && topo->npackages > 1;
+}
+
 static size_t domains_of(const struct topo *topo)
 {
-    return (size_t)topo->nnuma + 1;
+    return (size_t)(by_package(topo) ? topo->npackages : topo->nnuma) + 1;
 }
 
 /* The index of a PU's domain, with one beyond the last for "unknown". */
 static size_t domain_of(const struct topo *topo, const struct topo_pu *pu)
 {
-    return pu->numa >= 0 && (unsigned)pu->numa < topo->nnuma ? (size_t)pu->numa : topo->nnuma;
+    int domain = by_package(topo) ? pu->package : pu->numa;
+    size_t unknown = domains_of(topo) - 1;
+
+    return domain >= 0 && (size_t)domain < unknown ? (size_t)domain : unknown;
 }
 
 static void board_free(struct board *b)
@@ -99,12 +109,22 @@ static int number_cores(struct board *b)
         int core = b->spots[s].pu->core;
 
         if (core < 0 || (unsigned)core >= b->topo->ncores) {
+            b->cores[b->ncores].whole = true;
             b->spots[s].core = (int)b->ncores++;
             continue;
         }
-        if (number[core] < 0)
+        if (number[core] < 0) {
+            b->cores[b->ncores].whole = true;
             number[core] = (int)b->ncores++;
+        }
         b->spots[s].core = number[core];
+    }
+    for (size_t i = 0; i < b->topo->npus; i++) {
+        const struct topo_pu *pu = &b->topo->pus[i];
+
+        if (pu->core >= 0 && (unsigned)pu->core < b->topo->ncores && number[pu->core] >= 0 &&
+            b->spot_of[pu->os] == NOBODY)
+            b->cores[number[pu->core]].whole = false;
     }
     free(number);
     return 0;
@@ -171,7 +191,7 @@ static unsigned choose_fill(const struct board *b)
 
 static double distance(const struct topo *topo, size_t a, size_t b)
 {
-    if (topo->numa_distance != NULL && a < topo->nnuma && b < topo->nnuma)
+    if (!by_package(topo) && topo->numa_distance != NULL && a < topo->nnuma && b < topo->nnuma)
         return topo->numa_distance[a * topo->nnuma + b];
     return a == b ? 10 : 20;
 }
@@ -298,8 +318,10 @@ static uint64_t take_key(const struct board *b, const struct view *v, size_t s)
     key = shared;
     key = key << 1 | !v->near[s];
     key = key << 12 | v->away[domain_of(b->topo, spot->pu)];
+    key = key << 1 | (core->taken >= b->fill);
+    key = key << 4 | slowness(spot) >> 6;
     key = key << 1 | (l3 >= 0 && v->have > 0 && !v->l3[l3]);
-    key = key << 2 | (core->taken == 0 ? 1u : core->taken < b->fill ? 0u : 2u);
+    key = key << 2 | (core->taken > 0 ? 0u : core->whole ? 1u : 2u);
     key = key << 1 | (l3 >= 0 && b->l3_job[l3] != 0 && b->l3_job[l3] != job + 1);
     key = key << 10 | slowness(spot);
     return key << 16 | spot->pu->os;

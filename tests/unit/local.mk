@@ -88,6 +88,33 @@ tests_unit_test_log_LDADD = libadl_common.la $(CMOCKA_LIBS)
 # end of common
 
 # allocator, placement, topology
+check_PROGRAMS += tests/unit/test_place tests/unit/test_place_golden
+TESTS += tests/unit/test_place tests/unit/test_place_golden
+tests_unit_test_place_SOURCES = tests/unit/test_place.c tests/unit/shared.c tests/unit/shared.h \
+	tests/unit/alloc_cases.c tests/unit/alloc_cases.h
+tests_unit_test_place_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_place_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_place_LDADD = libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
+tests_unit_test_place_golden_SOURCES = tests/unit/test_place_golden.c tests/unit/shared.c tests/unit/shared.h
+tests_unit_test_place_golden_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_place_golden_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_place_golden_LDADD = libadl_alloc.la libadl_common.la $(CMOCKA_LIBS)
+EXTRA_DIST += \
+	tests/unit/golden/place-cpuset-holes.txt \
+	tests/unit/golden/place-cts1-pascal.txt \
+	tests/unit/golden/place-dgx2-cgroup.txt \
+	tests/unit/golden/place-epyc-corona.txt \
+	tests/unit/golden/place-epyc9654-l3.txt \
+	tests/unit/golden/place-g4dnmetal.txt \
+	tests/unit/golden/place-gb10-biglittle.txt \
+	tests/unit/golden/place-interleaved.txt \
+	tests/unit/golden/place-knl-cpuless.txt \
+	tests/unit/golden/place-near-first.txt \
+	tests/unit/golden/place-offline-holes.txt \
+	tests/unit/golden/place-one-pu-per-core.txt \
+	tests/unit/golden/place-power8-sparse.txt \
+	tests/unit/golden/place-raptorlake-hybrid.txt \
+	tests/unit/golden/place-synthetic-2048.txt
 check_PROGRAMS += tests/unit/test_topo
 TESTS += tests/unit/test_topo
 tests_unit_test_topo_SOURCES = tests/unit/test_topo.c tests/unit/shared.c tests/unit/shared.h \
