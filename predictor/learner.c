@@ -18,13 +18,14 @@
 #include <string.h>
 
 #define SATURATED       0.92 /* busy share from which more cores would have been used */
+#define SATURATED_FIT   0.97
 #define ASLEEP          0.75 /* busy share below which cores are certainly not what is missing */
 #define STARVED         0.85 /* GPU-busy share, of that when free, below which data is late */
 #define GROWTH_MAX      4.0  /* what one look may conclude beyond the cores it has seen */
 #define NO_CORES        UINT32_MAX
 #define PEAK_SECONDS    600.0
 #define POINT_SECONDS   600.0
-#define BURST_MARGIN    0.25 /* of a standard deviation of use, on top of its mean */
+#define BURST_MARGIN    0.1 /* of a standard deviation of use, on top of its mean */
 #define FREE_BUSY_START 0.97
 #define BETA_PRIOR      0.03
 #define BETA_PRIOR_SD   0.05
@@ -52,6 +53,7 @@ void pred_learner_init(struct pred_learner *learner)
         .error = NAN,
         .demand = NAN,
         .demand_rel_sd = NAN,
+        .seen = NAN,
         .free_busy = NAN,
     };
 }
@@ -205,18 +207,25 @@ static double relative_sd(const struct pred_track *t)
     return fmin(1, sqrt((double)t->variance / samples) / (double)t->mean);
 }
 
-/* Saturated and nothing known of the GPU: at least what it has; what was seen before a squeeze
- * stands, else it is a guess upward. */
+/* The demand was seen, and it is about what the member has. */
+static bool seen_to_fit(const struct pred_learner *l, double usable)
+{
+    return l->seen > 0.8 * usable && l->seen < 1.1 * usable;
+}
+
+/* Saturated and nothing known of the GPU: what was seen before a squeeze stands; else it is a guess
+ * upward, a small step where the demand was seen to be about this (it cannot have grown much). */
 static void guess_demand(struct pred_learner *l, const struct pred_job *job, double usable)
 {
-    bool seen = !l->exploring && l->demand > 1.05 * usable;
+    double growth = seen_to_fit(l, usable) ? 1.25 : 2;
 
-    if (seen) {
+    l->exploring = !(l->seen >= 1.1 * usable);
+    if (!l->exploring) {
+        l->demand = l->seen;
         l->demand_rel_sd = 0.3;
         return;
     }
-    l->exploring = true;
-    l->demand = fmax(fmax(2 * usable, usable + 1), l->peak);
+    l->demand = fmax(fmax(growth * usable, usable + 1), l->peak);
     l->demand = fmax(usable, fmin(l->demand, cores_max(l, job)));
     l->demand_rel_sd = 0.5;
 }
@@ -244,15 +253,16 @@ static void learn_demand(struct pred_learner *l, const struct pred_job *job,
     /* Others on the same CPUs make loaders look idle that are not. */
     l->held_back = wanted_share(l, o, usable) < ASLEEP && share < STARVED;
     l->demand_rel_sd = fmax(0.05, relative_sd(&l->use_track));
-    if (l->saturation < SATURATED) {
+    if (l->saturation < (seen_to_fit(l, usable) ? SATURATED_FIT : SATURATED)) {
         wants = l->use > 0 ? usable / pred_knee_ratio(l->saturation, PRED_KNEE_DEPTH) : 0;
         if (share < STARVED && !l->held_back)
             wants = fmax(wants, fmin(most, l->use / fmax(share, 0.01)));
-        l->demand = fmax(wants, fmin(wants + burst, usable));
+        l->seen = l->demand = fmax(wants, fmin(wants + burst, usable));
         l->exploring = false;
     } else if (share >= 0) {
         l->demand = fmax(SATURATED * usable, fmin(most, l->use / fmax(share, 0.01)));
         l->demand_rel_sd = fmax(l->demand_rel_sd, 0.15);
+        l->seen = l->demand;
         l->exploring = false;
     } else {
         guess_demand(l, job, usable);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAGIC 0x41504c31u /* "APL1"; the digit is the version */
+#define MAGIC 0x41504c32u /* "APL2"; the digit is the version */
 
 struct cursor {
     uint8_t *out;      /* writing */
@@ -105,6 +105,7 @@ static void fields(struct cursor *c, struct pred_learner *l)
     number(c, &l->error, 1e6, true);
     number(c, &l->demand, cores, true);
     number(c, &l->demand_rel_sd, 1e6, true);
+    number(c, &l->seen, cores, true);
     number(c, &l->peak, cores, false);
     number(c, &l->free_busy, 1, true);
     flag(c, &l->exploring);

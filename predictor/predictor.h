@@ -7,7 +7,7 @@
  *
  * The model (DESIGN of the curve; the terms stand one a file with their sources):
  *
- *     t_comp  = a + batch * 3 * flops_forward / (efficiency * peak)
+ *     t_comp  = a + batch * (3 * flops_forward / (efficiency * peak) + sample_gpu)
  *     t_sync  = alpha + 2 (K-1)/K * gradient_bytes / bus_bandwidth, per level
  *     t_iter  = (t_comp^g + t_sync^g)^(1/g)
  *     G       = batch * gpus / t_iter                        the rate when data is never late
@@ -83,6 +83,7 @@ struct pred_job {
     unsigned gpus_total;    /* of the job */
     unsigned nodes;         /* of the job */
     double gpu_flops_per_s; /* efficiency x peak, a GPU */
+    double sample_gpu_s;    /* a sample's activations through GPU memory, seconds; NAN unknown */
     double step_overhead_s; /* a: constant part of a step */
     double overlap;         /* g, 1 (none) .. 10 (almost full); NAN: default */
     struct pred_link in_node, between_nodes;
@@ -159,6 +160,7 @@ struct pred_learner {
     double error;            /* running mean |predicted - observed| / observed of the rate */
     double demand;           /* cores; NAN unknown */
     double demand_rel_sd;
+    double seen;      /* demand when it was last to be seen, not guessed; NAN never */
     double peak;      /* highest demand of the last minutes, forgotten slowly; 0 none */
     double free_busy; /* GPU-busy share when data is not late; NAN unknown */
     bool exploring;   /* demand is a guess: all that is known is that it is above use */

@@ -22,6 +22,7 @@ void pred_job_init(struct pred_job *job)
         .gradient_bytes = NAN,
         .sample_bytes = NAN,
         .gpu_flops_per_s = NAN,
+        .sample_gpu_s = NAN,
         .step_overhead_s = NAN,
         .overlap = NAN,
         .in_node = no_link,
@@ -102,8 +103,9 @@ static double modelled_gpu_rate(const struct pred_job *job)
 
     if (!known(job->flops_forward) || !known(job->gpu_flops_per_s))
         return NAN;
-    compute_s = pred_compute_s(job->batch > 0 ? or_zero(job->step_overhead_s) : 0, batch,
-                               job->flops_forward, job->gpu_flops_per_s, 0);
+    compute_s =
+        pred_compute_s(job->batch > 0 ? or_zero(job->step_overhead_s) : 0, batch,
+                       job->flops_forward, job->gpu_flops_per_s, or_zero(job->sample_gpu_s));
     sync_s = job->batch > 0 ? pred_sync_s(ceil(total / nodes), nodes, or_zero(job->gradient_bytes),
                                           &job->in_node, &job->between_nodes)
                             : 0;

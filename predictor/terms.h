@@ -10,10 +10,10 @@
 
 #include "predictor.h"
 
-/* compute.c: seconds of forward and backward pass of one GPU. memory_s: time to move the step's
- * activations and weights through GPU memory, 0 unknown. */
+/* compute.c: seconds of forward and backward pass of one GPU. sample_memory_s: time to move a
+ * sample's activations through GPU memory, 0 unknown. */
 double pred_compute_s(double overhead_s, double batch, double flops_forward, double flops_per_s,
-                      double memory_s);
+                      double sample_memory_s);
 
 /* comm.c: seconds of one all-reduce of bytes over n ranks by ring and by double binary tree. */
 double pred_ring_s(double n, double bytes, const struct pred_link *link);

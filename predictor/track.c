@@ -24,6 +24,15 @@ static double deviation(const struct pred_track *track, double value, double flo
     return fmax(-STEP_MAX, fmin(STEP_MAX, (value - (double)track->mean) / sd));
 }
 
+/* Bursts need a longer one than noise does, up to three times. */
+static double window(const struct pred_track *track)
+{
+    double mean = (double)track->mean;
+    double burst = mean > 0 ? 2 * (double)track->variance / (mean * mean) : 0;
+
+    return PRED_TRACK_SECONDS * (1 + fmin(2, burst));
+}
+
 /* One of the two sums; side is 1 up, -1 down. Returns whether it passed its threshold. */
 static bool collect(float *sum, float *values, float *span, double step, double value,
                     double seconds)
@@ -61,7 +70,7 @@ bool pred_track_update(struct pred_track *track, double value, double seconds, d
         return false;
     }
     z = deviation(track, value, floor);
-    weight = fmax(seconds / (known + seconds), 1 - exp(-seconds / PRED_TRACK_SECONDS));
+    weight = fmax(seconds / (known + seconds), 1 - exp(-seconds / window(track)));
     off = value - (double)track->mean;
     track->mean = (float)((double)track->mean + weight * off);
     track->variance = (float)((1 - weight) * ((double)track->variance + weight * off * off));

@@ -1,6 +1,6 @@
 /*
- * A noisy quantity followed over time, smoothed over PRED_TRACK_SECONDS while it is steady, and at
- * once at its new level when it has shifted for good.
+ * A noisy quantity followed over time, smoothed over PRED_TRACK_SECONDS while it is steady (and
+ * over more where it comes in bursts), and at once at its new level when it has shifted for good.
  *
  * The mean is exponential with that time constant (a plain mean until then). Two cumulative sums
  * (Page, "Continuous inspection schemes", Biometrika 1954), up and down, collect deviations beyond

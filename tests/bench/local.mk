@@ -1,9 +1,23 @@
 # tests/bench: programs that print tables. Nothing here passes or fails by a time.
 
 # predictor
-PREDICT_BENCH = tests/bench/predict-accuracy tests/bench/split-table
+PREDICT_BENCH = tests/bench/predict-accuracy tests/bench/split-table tests/bench/loader-curve \
+	tests/bench/cold-start tests/bench/online-demand
 check_PROGRAMS += $(PREDICT_BENCH)
 tests_bench_predict_accuracy_SOURCES = tests/bench/predict-accuracy.c tests/bench/baselines.c \
 	tests/bench/baselines.h tests/bench/csv.c tests/bench/csv.h tests/bench/steps.c tests/bench/steps.h
 tests_bench_predict_accuracy_LDADD = libadl_predictor.la
 tests_bench_split_table_SOURCES = tests/bench/split-table.c tests/bench/csv.c tests/bench/csv.h
+tests_bench_loader_curve_SOURCES = tests/bench/loader-curve.c tests/bench/csv.c tests/bench/csv.h
+tests_bench_loader_curve_LDADD = libadl_predictor.la
+tests_bench_cold_start_SOURCES = tests/bench/cold-start.c tests/bench/csv.c tests/bench/csv.h
+tests_bench_cold_start_LDADD = libadl_predictor.la
+tests_bench_online_demand_SOURCES = tests/bench/online-demand.c tests/unit/predictor_sim.h
+tests_bench_online_demand_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+tests_bench_online_demand_LDADD = libadl_predictor.la
+
+# The controller under many agents.
+check_PROGRAMS += tests/bench/ctld-agents
+tests_bench_ctld_agents_SOURCES = tests/bench/ctld-agents.c tests/unit/rng.h
+tests_bench_ctld_agents_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+tests_bench_ctld_agents_LDADD = libadl_common.la

@@ -31,11 +31,11 @@ static inline double sim_uniform(struct sim *s) /* splitmix64 */
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-static inline double sim_noisy(struct sim *s, double value)
+static inline double sim_noisy(struct sim *s, double value, double noise)
 {
     double normal = sqrt(-2 * log(1 - sim_uniform(s))) * cos(6.283185307179586 * sim_uniform(s));
 
-    return fmax(0, value * (1 + s->noise * normal));
+    return fmax(0, value * (1 + noise * normal));
 }
 
 static inline double sim_loader_rate(const struct sim *s, double cores)
@@ -65,8 +65,9 @@ static inline double sim_demand(const struct sim *s)
 
 static inline struct pred_observation sim_report(struct sim *s, unsigned cores)
 {
-    double rate = sim_rate(s, cores), use = sim_use(s, rate);
-    double share = rate / s->gpu_rate;
+    double pace = sim_noisy(s, s->gpu_rate, s->noise);
+    double rate = fmin(pace, sim_rate(s, cores)), use = sim_use(s, rate);
+    double share = rate / pace;
     struct pred_observation o = {
         .interval_s = 1,
         .cores = cores,
@@ -87,15 +88,15 @@ static inline struct pred_observation sim_report(struct sim *s, unsigned cores)
 
         use = s->reports % period < s->burst_on ? peak : 0;
     }
-    o.loader_cpu_s = fmin(sim_noisy(s, use), fmax(use, fmin(cores, s->workers)));
+    o.loader_cpu_s = fmin(sim_noisy(s, use, s->noise / 10), fmin(cores, s->workers));
     if (s->samples)
-        o.samples = sim_noisy(s, rate);
+        o.samples = sim_noisy(s, rate, s->noise / 10);
     if (s->clock) {
-        o.busy_s = fmin(1, sim_noisy(s, share));
+        o.busy_s = fmin(1, sim_noisy(s, share, s->noise / 10));
         o.wait_s = 1 - o.busy_s;
     }
     if (s->gpu)
-        o.gpu_busy = fmin(1, sim_noisy(s, 0.97 * share));
+        o.gpu_busy = fmin(1, sim_noisy(s, 0.97 * share, s->noise / 2));
     s->reports++;
     return o;
 }
