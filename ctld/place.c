@@ -301,6 +301,13 @@ static unsigned slowness(const struct spot *spot)
     return slow < 0 ? 0 : slow > SLOW_MAX ? SLOW_MAX : (unsigned)slow;
 }
 
+static bool shared(const struct board *b, const struct view *v, const struct spot *spot)
+{
+    const struct core *core = &b->cores[spot->core];
+
+    return core->taken > 0 && core->job != (int)b->members[v->member].job;
+}
+
 /*
  * The lower, the better for the member: a core of no other job; near its GPUs; a near domain; an
  * L3 that it already uses; fill up a core, then a fresh one; an L3 of no other job; fast; low
@@ -311,11 +318,10 @@ static uint64_t take_key(const struct board *b, const struct view *v, size_t s)
     const struct spot *spot = &b->spots[s];
     const struct core *core = &b->cores[spot->core];
     unsigned job = b->members[v->member].job;
-    bool shared = core->taken > 0 && core->job != (int)job;
     int l3 = l3_of(b, spot);
     uint64_t key;
 
-    key = shared;
+    key = shared(b, v, spot);
     key = key << 1 | !v->near[s];
     key = key << 12 | v->away[domain_of(b->topo, spot->pu)];
     key = key << 1 | (core->taken >= b->fill);
@@ -332,15 +338,24 @@ static bool needs(const struct board *b, const struct view *v)
     return v->have < b->members[v->member].count;
 }
 
-/* Which free PUs a pass offers. */
+/* Which free PUs a pass offers; nearness is no reason to share a core. */
 enum offer { OFFER_CLAIM, OFFER_NEAR, OFFER_ALL };
 
-static bool offered(const struct view *v, const struct spot *spot, size_t s, enum offer offer)
+static bool offered(const struct board *b, const struct view *v, size_t s, enum offer offer)
 {
+    const struct spot *spot = &b->spots[s];
+
     if (spot->taker != NOBODY)
         return false;
-    return offer == OFFER_ALL || (offer == OFFER_CLAIM && spot->claimant == v->member) ||
-           (offer == OFFER_NEAR && v->near[s]);
+    switch (offer) {
+    case OFFER_CLAIM:
+        return spot->claimant == v->member;
+    case OFFER_NEAR:
+        return v->near[s] && !shared(b, v, spot);
+    case OFFER_ALL:
+        break;
+    }
+    return true;
 }
 
 static bool take_best(struct board *b, struct view *v, enum offer offer)
@@ -351,7 +366,7 @@ static bool take_best(struct board *b, struct view *v, enum offer offer)
     for (size_t s = 0; s < b->nspots; s++) {
         uint64_t key;
 
-        if (!offered(v, &b->spots[s], s, offer))
+        if (!offered(b, v, s, offer))
             continue;
         key = take_key(b, v, s);
         if (key < best) {
