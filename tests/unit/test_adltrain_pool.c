@@ -198,7 +198,11 @@ static void only_allowed_loaders_work(void **state)
     unsigned before;
 
     (void)state;
-    start_fillers(&test, 2);
+    start_fillers(&test, 0); /* there is room, but nobody may */
+    (void)usleep(50000);
+    assert_int_equal(atomic_load(&test.next), 0);
+
+    batches_allow(&test.queue, 2);
     for (int i = 0; i < 100; i++) {
         assert_non_null(batches_take(&test.queue));
         batches_release(&test.queue);

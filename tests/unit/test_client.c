@@ -331,6 +331,30 @@ static void only_the_newest_of_many_changes_counts(void **state)
     adloader_close(handle);
 }
 
+/* More frames in one read than a call hears: what is left in memory keeps the descriptor readable.
+ */
+static void a_call_hears_no_more_than_its_share(void **state)
+{
+    static const uint8_t unknown[] = {0, 0, 0, 4, 1, 200, 0, 0};
+    enum { FRAMES = 300 };
+    struct agent *agent = *state;
+    adloader_t *handle = adloader_open();
+    struct adloader_change change;
+    unsigned calls = 0;
+
+    agent_accept(agent);
+    for (int i = 0; i < FRAMES; i++)
+        send_bytes(agent->connection, unknown, sizeof unknown);
+    agent_say(agent, 2, true, "0");
+    do {
+        assert_true(readable(adloader_fd(handle), 0));
+        calls++;
+    } while (adloader_next_change(handle, &change) == 0);
+    assert_change(change, 2, 1, 1);
+    assert_in_range(calls, 2, FRAMES);
+    adloader_close(handle);
+}
+
 static void progress_is_sent_at_most_ten_times_a_second(void **state)
 {
     struct agent *agent = *state;
@@ -509,6 +533,20 @@ static void an_agent_that_does_not_read_holds_nobody_up(void **state)
     assert_true(heard > 0 && heard < 20001); /* it did fill up, or this shows nothing */
     assert_true(last.loader.on);
     assert_int_equal(adloader_connected(handle), 1);
+    adloader_close(handle);
+}
+
+/* With bytes waiting to be sent, so that the next call writes to a closed socket: no SIGPIPE. */
+static void an_agent_that_dies_while_bytes_wait_kills_nobody(void **state)
+{
+    struct agent *agent = *state;
+    adloader_t *handle = adloader_open();
+
+    agent_accept(agent);
+    for (int i = 0; i < 20001; i++)
+        assert_int_equal(adloader_loader_thread(handle, i % 2 == 0), 0);
+    agent_close(&agent->connection);
+    assert_int_equal(adloader_connected(handle), 0);
     adloader_close(handle);
 }
 
@@ -722,12 +760,14 @@ int main(void)
         WITH_AGENT(a_thread_is_announced_and_a_change_heard),
         WITH_AGENT(a_change_read_by_another_call_is_not_lost),
         WITH_AGENT(only_the_newest_of_many_changes_counts),
+        WITH_AGENT(a_call_hears_no_more_than_its_share),
         WITH_AGENT(progress_is_sent_at_most_ten_times_a_second),
         WITH_AGENT(a_lost_agent_is_found_again),
         WITH_AGENT(a_thread_that_ended_is_not_announced_again),
         WITH_AGENT(garbage_ends_the_connection_and_slows_attempts_down),
         WITH_AGENT(an_unknown_message_is_passed_over),
         WITH_AGENT(an_agent_that_does_not_read_holds_nobody_up),
+        WITH_AGENT(an_agent_that_dies_while_bytes_wait_kills_nobody),
         WITH_AGENT(an_agent_that_does_not_accept_holds_nobody_up),
         WITH_AGENT(a_forked_child_speaks_for_itself),
         WITH_AGENT(a_fork_amid_calls_does_not_lock_the_child_out),
