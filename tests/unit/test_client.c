@@ -335,8 +335,9 @@ static void only_the_newest_of_many_changes_counts(void **state)
  */
 static void a_call_hears_no_more_than_its_share(void **state)
 {
-    static const uint8_t unknown[] = {0, 0, 0, 4, 1, 200, 0, 0};
+    static const uint8_t frame[] = {0, 0, 0, 4, 1, 200, 0, 0};
     enum { FRAMES = 300 };
+    uint8_t frames[FRAMES * sizeof frame];
     struct agent *agent = *state;
     adloader_t *handle = adloader_open();
     struct adloader_change change;
@@ -344,7 +345,8 @@ static void a_call_hears_no_more_than_its_share(void **state)
 
     agent_accept(agent);
     for (int i = 0; i < FRAMES; i++)
-        send_bytes(agent->connection, unknown, sizeof unknown);
+        memcpy(frames + (size_t)i * sizeof frame, frame, sizeof frame);
+    send_bytes(agent->connection, frames, sizeof frames);
     agent_say(agent, 2, true, "0");
     do {
         assert_true(readable(adloader_fd(handle), 0));
