@@ -6,6 +6,7 @@
 #include "bind.h"
 #include "clients.h"
 #include "clock.h"
+#include "credential.h"
 #include "exported.h"
 #include "link.h"
 #include "log.h"
@@ -66,6 +67,9 @@ struct agent {
     struct sampler sampler;
     struct clients clients;
     struct link link;
+    struct link_address known[ARGS_ENDPOINTS_MAX];
+    struct credential *credential; /* being made for a registration, NULL none */
+    bool credential_stale;         /* the connection that it was for is lost */
 
     enum phase phase;
     unsigned endpoint; /* of args.controllers, the one in use or next */
@@ -219,6 +223,7 @@ static void lose(struct agent *a, const char *why)
                  args_endpoint_name(&a->args.controllers[a->endpoint], name, sizeof name), why);
     a->silent = true;
     link_close(&a->link);
+    a->credential_stale = true;
     a->phase = PHASE_APART;
     if (a->binder.own)
         a->lease_until_ms = NEVER;
@@ -238,7 +243,9 @@ static void lose_errno(struct agent *a)
 
 static void connect_now(struct agent *a, uint64_t now)
 {
-    if (link_open(&a->link, &a->args.controllers[a->endpoint]) < 0) {
+    /* looking up a name can take long: not while a lease could run out meanwhile */
+    if (link_open(&a->link, &a->args.controllers[a->endpoint], &a->known[a->endpoint],
+                  a->binder.own) < 0) {
         lose_errno(a);
         return;
     }
@@ -272,22 +279,59 @@ static int fill_register(struct agent *a, const struct msg_challenge *challenge)
     return 0;
 }
 
+static void ask_credential(struct agent *a, const struct wire_writer *frame)
+{
+    if (a->credential != NULL) {
+        lose(a, "munged on this node has not answered an earlier request yet");
+        return;
+    }
+    a->credential = credential_start(frame->data, frame->length, a->args.munge_socket);
+    a->credential_stale = false;
+    if (a->credential == NULL)
+        lose_errno(a);
+}
+
+/* The credential is finished: it goes out if the connection that it was for is still there. */
+static void credential_work(struct agent *a)
+{
+    struct wire_writer frame = {0};
+    char error[MSG_TEXT_MAX];
+    char *text = credential_take(a->credential, error, sizeof error);
+    a->credential = NULL;
+    if (a->credential_stale) {
+        free(text);
+        return;
+    }
+    if (text == NULL) {
+        lose(a, error);
+        return;
+    }
+    int written = msg_credential_write(&frame, text);
+    free(text);
+    send_frame(a, written, &frame);
+}
+
 static void on_challenge(struct agent *a, const struct wire_view *view)
 {
     struct msg_challenge challenge;
-    char error[MSG_TEXT_MAX] = "no memory";
+    struct wire_writer frame = {0};
     if (a->phase != PHASE_GREETING || msg_challenge_read(view, &challenge) < 0) {
         lose(a, "its greeting makes no sense");
         return;
     }
-    if (fill_register(a, &challenge) < 0 ||
-        link_send_register(&a->link, &a->about, challenge.credential_wanted, a->args.munge_socket,
-                           error, sizeof error) < 0) {
-        lose(a, error);
+    if (fill_register(a, &challenge) < 0 || msg_register_write(&frame, &a->about) < 0) {
+        lose(a, strerror(errno));
+        wire_writer_free(&frame);
         return;
     }
     a->phase = PHASE_WELCOMING;
     a->phase_deadline_ms = clock_monotonic_ms() + HANDSHAKE_MS;
+    if (challenge.credential_wanted) {
+        ask_credential(a, &frame);
+        wire_writer_free(&frame);
+    } else {
+        send_frame(a, 0, &frame);
+    }
 }
 
 static void send_topology(struct agent *a)
@@ -568,11 +612,13 @@ static void client_work(struct agent *a, const struct pollfd *fds, unsigned n)
 
 static void wait_and_work(struct agent *a)
 {
-    struct pollfd fds[2 + 1 + CLIENTS_MAX];
+    struct pollfd fds[3 + 1 + CLIENTS_MAX];
     fds[0] = (struct pollfd){.fd = a->wake, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = a->link.fd, .events = link_events(&a->link)};
-    unsigned n = clients_poll(&a->clients, fds + 2);
-    int ready = poll(fds, 2 + n, timeout_until(next_event(a)));
+    fds[2] = (struct pollfd){.fd = a->credential != NULL ? credential_fd(a->credential) : -1,
+                             .events = POLLIN};
+    unsigned n = clients_poll(&a->clients, fds + 3);
+    int ready = poll(fds, 3 + n, timeout_until(next_event(a)));
     if (ready < 0 && errno != EINTR) {
         log_warning("poll: %s", strerror(errno));
         (void)poll(NULL, 0, 1000); /* whatever it is, do not spin */
@@ -581,12 +627,15 @@ static void wait_and_work(struct agent *a)
         return;
     if (fds[1].fd >= 0 && fds[1].revents != 0)
         link_work(a, fds[1].revents);
-    client_work(a, fds + 2, n);
+    if (fds[2].fd >= 0 && fds[2].revents != 0)
+        credential_work(a);
+    client_work(a, fds + 3, n);
 }
 
 static void release(struct agent *a)
 {
     link_close(&a->link);
+    credential_abandon(a->credential);
     clients_free(&a->clients);
     binder_free(&a->binder);
     tasks_free(&a->tasks);

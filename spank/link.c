@@ -4,12 +4,10 @@
 #include "link.h"
 
 #include <errno.h>
-#include <munge.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -65,25 +63,46 @@ static int open_local(struct link *link, const char *path)
     return start_connect(link, AF_UNIX, (const struct sockaddr *)&address, sizeof address);
 }
 
-static int open_tcp(struct link *link, const char *host, const char *port)
+static int connect_any(struct link *link, const struct addrinfo *list, struct link_address *known)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
-    struct addrinfo *list = NULL;
-    if (getaddrinfo(host, port, &hints, &list) != 0) {
-        hints.ai_flags = AI_NUMERICSERV;
-        if (getaddrinfo(host, port, &hints, &list) != 0) {
-            errno = EHOSTUNREACH;
-            return -1;
+    for (const struct addrinfo *a = list; a != NULL; a = a->ai_next)
+        if (a->ai_addrlen <= sizeof known->address &&
+            start_connect(link, a->ai_family, a->ai_addr, a->ai_addrlen) == 0) {
+            memcpy(&known->address, a->ai_addr, a->ai_addrlen);
+            known->length = a->ai_addrlen;
+            return 0;
         }
+    return -1;
+}
+
+static int connect_by_name(struct link *link, const struct endpoint *e, struct link_address *known,
+                           int flags)
+{
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    if (getaddrinfo(e->path, e->port, &hints, &list) != 0) {
+        errno = EHOSTUNREACH;
+        return -1;
     }
-    int rc = -1;
-    for (const struct addrinfo *a = list; a != NULL && rc < 0; a = a->ai_next)
-        rc = start_connect(link, a->ai_family, a->ai_addr, a->ai_addrlen);
+    int rc = connect_any(link, list, known);
     int saved = errno;
     freeaddrinfo(list);
     errno = saved;
+    return rc;
+}
+
+static int open_tcp(struct link *link, const struct endpoint *e, struct link_address *known,
+                    bool may_look_up)
+{
+    int rc = connect_by_name(link, e, known, AI_NUMERICHOST);
+    if (rc < 0 && errno == EHOSTUNREACH) { /* or it is a name, not a number */
+        if (may_look_up)
+            rc = connect_by_name(link, e, known, 0);
+        else if (known->length > 0)
+            rc = start_connect(link, known->address.ss_family,
+                               (const struct sockaddr *)&known->address, known->length);
+    }
     if (rc == 0) {
         int on = 1; /* frames are small and answered: do not hold them back */
         (void)setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -91,10 +110,11 @@ static int open_tcp(struct link *link, const char *host, const char *port)
     return rc;
 }
 
-int link_open(struct link *link, const struct endpoint *e)
+int link_open(struct link *link, const struct endpoint *e, struct link_address *known,
+              bool may_look_up)
 {
     link_close(link);
-    return e->local ? open_local(link, e->path) : open_tcp(link, e->path, e->port);
+    return e->local ? open_local(link, e->path) : open_tcp(link, e, known, may_look_up);
 }
 
 static int finish_connect(struct link *link)
@@ -228,59 +248,4 @@ int link_send(struct link *link, const struct wire_writer *frame)
     link->out_length = pending + frame->length;
     link->out_sent = 0;
     return link->connecting ? 0 : flush_out(link);
-}
-
-/* ---- registration ---- */
-
-/* A credential for the frame's bytes; the caller frees it. NULL with a sentence in error. */
-static char *encode(const struct wire_writer *frame, const char *munge_socket, char *error,
-                    size_t error_size)
-{
-    char *credential = NULL;
-    munge_ctx_t ctx = munge_ctx_create();
-    if (ctx == NULL) {
-        snprintf(error, error_size, "no memory for a munge credential");
-        return NULL;
-    }
-    munge_err_t rc = EMUNGE_SUCCESS;
-    if (munge_socket[0] != '\0')
-        rc = munge_ctx_set(ctx, MUNGE_OPT_SOCKET, munge_socket);
-    if (rc == EMUNGE_SUCCESS)
-        rc = munge_encode(&credential, ctx, frame->data, (int)frame->length);
-    if (rc != EMUNGE_SUCCESS) {
-        const char *why = munge_ctx_strerror(ctx);
-        snprintf(error, error_size, "no munge credential: %s; is munged running on this node?",
-                 why != NULL ? why : munge_strerror(rc));
-        free(credential);
-        credential = NULL;
-    }
-    munge_ctx_destroy(ctx);
-    return credential;
-}
-
-static int wrap(struct wire_writer *frame, const char *munge_socket, char *error, size_t error_size)
-{
-    char *credential = encode(frame, munge_socket, error, error_size);
-    if (credential == NULL)
-        return -1;
-    int rc = msg_credential_write(frame, credential);
-    if (rc < 0)
-        snprintf(error, error_size, "credential does not fit: %s", strerror(errno));
-    free(credential);
-    return rc;
-}
-
-int link_send_register(struct link *link, const struct msg_register *m, bool credential_wanted,
-                       const char *munge_socket, char *error, size_t error_size)
-{
-    struct wire_writer frame = {0};
-    int rc = msg_register_write(&frame, m);
-    if (rc < 0)
-        snprintf(error, error_size, "registration cannot be written: %s", strerror(errno));
-    if (rc == 0 && credential_wanted)
-        rc = wrap(&frame, munge_socket, error, error_size);
-    if (rc == 0 && (rc = link_send(link, &frame)) < 0)
-        snprintf(error, error_size, "registration cannot be sent: %s", strerror(errno));
-    wire_writer_free(&frame);
-    return rc;
 }

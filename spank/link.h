@@ -1,17 +1,17 @@
 /*
- * One stream connection to a controller: connecting without waiting, whole frames in and out, and
- * the credential that a registration over TCP travels in. It knows no meaning of messages but that.
+ * One stream connection to a controller: connecting without waiting, whole frames in and out. It
+ * knows no meaning of messages.
  */
 #ifndef ADLOADER_LINK_H
 #define ADLOADER_LINK_H
 
 #include "args.h"
-#include "msg.h"
 #include "wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define LINK_QUEUE_MAX (128u * 1024u) /* unsent bytes at which a controller counts as stuck */
 
@@ -27,11 +27,19 @@ struct link {
 
 void link_init(struct link *link);
 
+/* Where an endpoint was found last. */
+struct link_address {
+    struct sockaddr_storage address;
+    socklen_t length; /* 0: not known yet */
+};
+
 /*
  * Start to connect. 0: under way or done; -1 with errno. A host name may have to be looked up,
- * which can block: only the agent's thread calls this.
+ * which can block for long: only if may_look_up. Otherwise it is taken to be where it was found
+ * last, which known remembers from call to call.
  */
-int link_open(struct link *link, const struct endpoint *endpoint);
+int link_open(struct link *link, const struct endpoint *endpoint, struct link_address *known,
+              bool may_look_up);
 void link_close(struct link *link);
 
 /* What to poll for, and what to do after: 0, or -1 with errno (ECONNRESET at the end of stream). */
@@ -46,12 +54,5 @@ int link_next(struct link *link, struct wire_view *view);
 
 /* Queue a finished frame and send what goes at once. 0, or -1 with errno (ENOBUFS: stuck). */
 int link_send(struct link *link, const struct wire_writer *frame);
-
-/*
- * The registration in the form the challenge asks for: as it is, or inside a munge credential,
- * which asks munged and may block. 0, or -1 with a sentence in error.
- */
-int link_send_register(struct link *link, const struct msg_register *m, bool credential_wanted,
-                       const char *munge_socket, char *error, size_t error_size);
 
 #endif

@@ -8,6 +8,7 @@ libadl_spank_la_SOURCES = \
 	spank/bind.c spank/bind.h \
 	spank/classify.c spank/classify.h \
 	spank/clients.c spank/clients.h \
+	spank/credential.c spank/credential.h \
 	spank/exported.c spank/exported.h \
 	spank/link.c spank/link.h \
 	spank/options.c spank/options.h \
