@@ -135,6 +135,7 @@ static enum outcome move(struct round *r, struct task *task, const struct cpus *
     }
     enum outcome outcome = set_mask(task, want);
     task->generation = r->b->generation;
+    task->round = r->b->round;
     if (outcome != GONE)
         task->placed = (uint8_t)placement;
     if (outcome == FAILED)
@@ -155,10 +156,10 @@ static void check_inherited(struct round *r, struct task *task)
     cpus_free(&mask);
 }
 
-/* After the round: a task whose process has left the step meanwhile gets its mask back. */
+/* After the round: a task that was bound while its process left the step gets its mask back. */
 static void verify(struct round *r, struct task *task)
 {
-    if (task->seen != r->t->scan || task->placed != PLACED_ASSIGNED)
+    if (task->round != r->b->round || task->placed != PLACED_ASSIGNED)
         return;
     if (!tasks_alive(r->t, task)) {
         tasks_distrust(r->t, task);
@@ -192,6 +193,7 @@ void binder_apply(struct binder *b, struct tasks *t, struct bind_result *result)
 {
     struct round before = {b, t, NULL, 0}, after = {b, t, NULL, 0};
     bool changed = false;
+    b->round++;
     *result = (struct bind_result){0, 0};
     for (size_t i = 0; i < t->ntasks; i++) {
         struct task *task = &t->tasks[i];
@@ -250,6 +252,7 @@ static void check_task(struct round *r, struct task *task, uint64_t now_ms)
 void binder_check(struct binder *b, struct tasks *t, uint64_t now_ms)
 {
     struct round round = {b, t, NULL, 0};
+    b->round++;
     if (b->own)
         return;
     for (size_t i = 0; i < t->ntasks; i++)

@@ -24,6 +24,7 @@ struct binder {
     bool own;             /* target is Slurm's own placement */
     struct cpus assigned; /* else these; may be empty: the loaders then stay on their home masks */
     uint32_t generation;  /* of the target: a task is brought to each one once */
+    uint32_t round;       /* of changes, to know by which ones the last has made */
     uint64_t past[BIND_PAST];
     unsigned npast;
     uint32_t drift;  /* masks found changed by somebody else, since the start */

@@ -63,6 +63,7 @@ struct task {
     uint64_t mask_hash;       /* bind.c: of the mask read back after the last bind, 0 none */
     uint64_t tries_from_ms;   /* bind.c: start of the minute in which tries counts */
     uint32_t generation;      /* bind.c: target that it was last brought to */
+    uint32_t round;           /* bind.c: when */
     uint32_t seen;
     int fd;         /* its schedstat, -1 not kept open */
     uint8_t looks;  /* how often its name was read */

@@ -721,6 +721,78 @@ static void many_tasks_that_come_and_go(void **state)
     assert_int_equal(report.tasks, 0);
 }
 
+/* ---- a real control group, where this test may make one ---- */
+
+struct group {
+    char outer[96], step[128];
+};
+
+static bool put_into(const char *directory, pid_t pid)
+{
+    char file[160];
+    snprintf(file, sizeof file, "%s/cgroup.procs", directory);
+    FILE *f = fopen(file, "w");
+    bool ok = f != NULL && fprintf(f, "%d\n", (int)pid) > 0;
+    return f != NULL && fclose(f) == 0 && ok;
+}
+
+static bool make_group(struct group *g, pid_t pid)
+{
+    static const char *const mounts[] = {"/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified",
+                                         "/sys/fs/cgroup"};
+    for (size_t i = 0; i < sizeof mounts / sizeof mounts[0]; i++) {
+        snprintf(g->outer, sizeof g->outer, "%s/adl-test-%d", mounts[i], (int)getpid());
+        snprintf(g->step, sizeof g->step, "%s/step_3", g->outer);
+        if (mkdir(g->outer, 0755) == 0 && mkdir(g->step, 0755) == 0 && put_into(g->step, pid))
+            return true;
+        rmdir(g->step);
+        rmdir(g->outer);
+    }
+    return false;
+}
+
+static void who_leaves_the_group_is_left_alone(void **state)
+{
+    struct scene *s = scene_ready(state);
+    struct msg_ack ack;
+    struct group g;
+    agent_leave(s->agent);
+    assert_true(agent_join(s->agent, 1000));
+    s->step.listener = -1;
+    s->agent = NULL;
+    if (!make_group(&g, s->victim.pid))
+        skip();
+    s->agent = agent_start(&s->step);
+    assert_non_null(s->agent);
+    pid_t loader = victim_do(&s->victim, 't'), stays = victim_do(&s->victim, 'w');
+    pid_t leaves = victim_do(&s->victim, 'w');
+    usleep(100000);
+    accept_agent(s); /* that of the first agent perhaps: then it has hung up */
+    struct pollfd fd = {.fd = s->peer, .events = POLLIN | POLLRDHUP};
+    struct wire_view view;
+    if (poll(&fd, 1, 100) == 1 && !hear(s, &view))
+        accept_agent(s);
+    struct msg_register m;
+    greet(s, &m);
+    msg_register_free(&m);
+    welcome(s);
+    assign(s, 1, "1", &ack);
+    assert_int_equal(ack.tasks, 3);
+    expect_mask(leaves, leaves, "1");
+    assert_true(put_into(g.outer, leaves));
+    assign(s, 2, "0", &ack);
+    expect_mask(s->victim.pid, loader, "0");
+    expect_mask(stays, stays, "0");
+    expect_mask(leaves, leaves, "1"); /* not ours any more: nothing is done to it */
+    assert_int_equal(ack.tasks, 2);
+    victim_stop(&s->victim);
+    s->victim.pid = 0;
+    for (unsigned i = 0; i < 1000 && rmdir(g.step) < 0; i++)
+        usleep(10000); /* until the workers are gone */
+    for (unsigned i = 0; i < 1000 && rmdir(g.outer) < 0; i++)
+        usleep(10000);
+}
+
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -745,6 +817,7 @@ int main(void)
         SCENE(a_stranger_is_turned_away),
         SCENE(an_unconfined_step_is_never_bound),
         SCENE(many_tasks_that_come_and_go),
+        SCENE(who_leaves_the_group_is_left_alone),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
 }
