@@ -18,6 +18,7 @@
 
 #define BUSY_RETRY_MS    5000u
 #define STATE_REFRESH_MS 30000u /* how old the learned state with the agent may become */
+#define STATE_STALE_MS   3000u  /* the same where the demand is another one now */
 #define NOTICE_FRACTION  0.1    /* a demand that moved less asks for no decision */
 
 /* ---- registration -------------------------------------------------------------------------- */
@@ -264,6 +265,16 @@ static void consider(struct ctld *ctld, struct member *member, bool first_loader
         control_touch_later(ctld, member->node);
 }
 
+/* So that our next life knows what we know. */
+static void refresh_state(struct ctld *ctld, struct member *member, uint64_t now)
+{
+    uint64_t age_ms = now - member->state_sent_ms;
+
+    if (age_ms > STATE_REFRESH_MS ||
+        (age_ms > STATE_STALE_MS && demand_state_stale(member, NOTICE_FRACTION)))
+        control_refresh(ctld, member);
+}
+
 static void take_report(struct session *session, const struct wire_view *view)
 {
     struct ctld *ctld = session->ctld;
@@ -280,6 +291,8 @@ static void take_report(struct session *session, const struct wire_view *view)
     first_loaders = r.tasks > 0 && !member_has_loaders(member, now, ctld->conf->learn_ms);
     if (r.tasks > 0)
         member->loaders_seen_ms = now;
+    if (first_loaders)
+        member->loaders_new_ms = now;
     member->report_ms = now;
     member->loader_tasks = r.tasks;
     member->workers = r.workers;
@@ -291,8 +304,7 @@ static void take_report(struct session *session, const struct wire_view *view)
     if (session->state != SESSION_AGENT)
         return;
     consider(ctld, member, first_loaders, now);
-    if (now - member->state_sent_ms > STATE_REFRESH_MS)
-        control_refresh(ctld, member);
+    refresh_state(ctld, member, now);
 }
 
 static void take_goodbye(struct session *session, const struct wire_view *view)

@@ -340,7 +340,7 @@ static json_object *history_array(const struct ctld *ctld, const struct history 
     unsigned count = history != NULL ? history->count : 0;
 
     for (unsigned i = 0; array != NULL && i < count; i++) {
-        unsigned at = (history->next + HISTORY_MAX - count + i) % HISTORY_MAX;
+        unsigned at = (history->next + history->capacity - count + i) % history->capacity;
 
         if (!answer_add(array, change_object(ctld, &history->changes[at]))) {
             json_object_put(array);

@@ -129,6 +129,7 @@ static int send_assign(struct ctld *ctld, struct member *member, const struct re
         return -1;
     }
     member->state_sent_ms = now;
+    member->sent_demand = (float)member->learner.demand;
     ctld->assignments++;
     session_send(member->session, &ctld->writer);
     stop_waiting(&ctld->control, member);
@@ -426,16 +427,19 @@ static void leave_ghost(struct ctld *ctld, struct member *member, uint64_t until
 void control_leave(struct ctld *ctld, struct member *member, uint64_t lease_end_ms)
 {
     struct node *node = member->node;
-    struct job *job = member->job;
+    struct node *elsewhere = NULL;
+    const struct job *job = member->job;
 
     stop_waiting(&ctld->control, member);
     if (lease_end_ms > clock_monotonic_ms())
         leave_ghost(ctld, member, lease_end_ms);
-    /* The job moves together: its members elsewhere may have more than they need now. */
-    for (size_t i = 0; i < job->nmembers && job->nmembers > 1; i++)
-        if (job->members[i]->node != node)
-            control_touch(ctld, job->members[i]->node);
+    /* The job moves together, so the others may have more than they need now. Most likely they end
+     * too; and one of their nodes leads to all of them. */
+    if (job->nmembers > 1)
+        elsewhere = job->members[member->job_slot == 0 ? 1 : 0]->node;
     registry_remove(&ctld->registry, member);
+    if (elsewhere != NULL && elsewhere != node)
+        control_touch_later(ctld, elsewhere);
     control_touch(ctld, node);
 }
 

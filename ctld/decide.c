@@ -125,6 +125,8 @@ int decide_claims(const struct decide *decide, struct node *node)
     return rc;
 }
 
+#define NEWCOMER_REPORTS 3u /* after which their demand is known well enough */
+
 /* ---- one decision -------------------------------------------------------------------------- */
 
 enum part {              /* that a member plays in a decision */
@@ -139,7 +141,6 @@ struct entry {
     enum part part;
     unsigned count; /* allocated */
     struct pred_curve curve;
-    struct cpus near;
     struct cpus assigned;
 };
 
@@ -293,6 +294,13 @@ static unsigned group_of(struct member *member, unsigned *ngroups)
     return member->group;
 }
 
+/* Its loaders have just started, and what was learned before says nothing about them. */
+static bool newcomer(const struct member *m, const struct decide *decide)
+{
+    return m->loaders_new_ms != 0 && decide->now_ms - m->loaders_new_ms <
+                                         (uint64_t)NEWCOMER_REPORTS * decide->conf->report_ms;
+}
+
 static int alloc_member_of(const struct decision *d, const struct entry *e, unsigned *ngroups,
                            struct alloc_member *a)
 {
@@ -305,8 +313,9 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
         .job = group_of(m, ngroups),
         .node = (unsigned)e->node,
         .own = cpus_count(&m->place.loader),
-        .min = 0, /* what a user says about a job claims no cores of others */
-        .max = m->hints.workers_max,
+        /* What a user says about a job claims no cores; its own are there for new loaders. */
+        .min = newcomer(m, d->decide) ? cpus_count(&m->place.loader) : 0,
+        .max = newcomer(m, d->decide) ? 0 : m->hints.workers_max,
         .now = cpus_count(&now),
         .weight = 1,
         .gpus = m->ngpus > 0 ? m->ngpus : 1,
@@ -362,6 +371,7 @@ static int allocate(struct decision *d)
     size_t n = 0;
     int rc = members != NULL && cores != NULL ? 0 : -1;
 
+    d->decide->registry->problems++;
     for (size_t i = 0; i < d->nentries && rc == 0; i++)
         if (d->entries[i].part == PART_ACTIVE)
             rc = alloc_member_of(d, &d->entries[i], &ngroups, &members[n++]);
@@ -472,7 +482,7 @@ static int keep_unused(struct entry *e, struct cpus *free_cpus)
     return rc;
 }
 
-static int place_node(struct decision *d, struct node *node, struct entry *entries, size_t n)
+static int place_node(struct node *node, struct entry *entries, size_t n)
 {
     const struct topo *topo = registry_node_topo(node, node->conf);
     struct cpus pool = CPUS_EMPTY;
@@ -490,7 +500,6 @@ static int place_node(struct decision *d, struct node *node, struct entry *entri
     if (rc == 0)
         cpus_move(&node->free, &pool);
     cpus_free(&pool);
-    (void)d;
     return rc;
 }
 
@@ -648,7 +657,6 @@ static void decision_free(struct decision *d)
 {
     for (size_t i = 0; i < d->nentries; i++) {
         pred_curve_free(&d->entries[i].curve);
-        cpus_free(&d->entries[i].near);
         cpus_free(&d->entries[i].assigned);
     }
     free(d->entries);
@@ -667,7 +675,7 @@ int decide_targets(const struct decide *decide, struct node **nodes, size_t nnod
     }
     /* Place everywhere before anything is set: all or nothing. */
     for (size_t i = 0, first = 0; i < nnodes && rc == 0; first += nodes[i++]->nmembers)
-        rc = place_node(&d, nodes[i], &d.entries[first], nodes[i]->nmembers);
+        rc = place_node(nodes[i], &d.entries[first], nodes[i]->nmembers);
     for (size_t i = 0, first = 0; i < nnodes && rc == 0; first += nodes[i++]->nmembers)
         rc = finish_node(&d, nodes[i], &d.entries[first], nodes[i]->nmembers, changed);
     decision_free(&d);

@@ -110,6 +110,11 @@ bool demand_changed(const struct member *member, bool loaders, double fraction)
            moved((double)member->decided_gpu_rate, member->learner.gpu_rate, fraction);
 }
 
+bool demand_state_stale(const struct member *member, double fraction)
+{
+    return moved((double)member->sent_demand, member->learner.demand, fraction);
+}
+
 /* ---- state across our restart -------------------------------------------------------------- */
 
 #define STATE_VERSION 1u

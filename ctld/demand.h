@@ -27,6 +27,9 @@ void demand_remember(struct member *member, bool loaders);
 /* Whether it has moved by more than the fraction since demand_remember(). */
 bool demand_changed(const struct member *member, bool loaders, double fraction);
 
+/* Whether the state that the agent keeps for us is older than that. */
+bool demand_state_stale(const struct member *member, double fraction);
+
 /* The state that an agent keeps for our next life: length of at most size bytes. */
 size_t demand_save(const struct member *member, uint8_t *buf, size_t size);
 

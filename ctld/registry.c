@@ -114,7 +114,7 @@ static void history_free(struct history *history)
 {
     if (history == NULL)
         return;
-    for (unsigned i = 0; i < HISTORY_MAX; i++) {
+    for (unsigned i = 0; i < history->count; i++) {
         free(history->changes[i].cpus);
         free(history->changes[i].reason);
     }
@@ -433,21 +433,43 @@ void member_name(const struct member *member, char *buf, size_t size)
     (void)msg_step_name(member->job->id, member->step, buf, size);
 }
 
+/* Room for one more, or for the newest instead of the oldest. False: no memory. */
+static bool history_room(struct history **history)
+{
+    unsigned capacity = *history != NULL ? (*history)->capacity : 0;
+    unsigned wanted = capacity == 0 ? 2 : capacity * 2;
+    struct history *bigger;
+
+    if (*history != NULL && ((*history)->count < capacity || capacity >= HISTORY_MAX))
+        return true;
+    bigger = realloc(*history, sizeof(*bigger) + wanted * sizeof(bigger->changes[0]));
+    if (bigger == NULL)
+        return *history != NULL;
+    if (capacity == 0)
+        bigger->count = 0;
+    bigger->next = bigger->count; /* it was full, and so in order */
+    bigger->capacity = wanted;
+    *history = bigger;
+    return true;
+}
+
 void member_note(struct member *member, uint64_t now_ms, const char *reason)
 {
+    struct history *history;
     struct change *change;
 
     member->moves++;
-    if (member->history == NULL)
-        member->history = calloc(1, sizeof(*member->history));
-    if (member->history == NULL)
+    if (!history_room(&member->history))
         return;
-    change = &member->history->changes[member->history->next];
-    member->history->next = (member->history->next + 1) % HISTORY_MAX;
-    if (member->history->count < HISTORY_MAX)
-        member->history->count++;
-    free(change->cpus);
-    free(change->reason);
+    history = member->history;
+    change = &history->changes[history->next];
+    if (history->count < history->capacity) {
+        history->count++;
+    } else {
+        free(change->cpus);
+        free(change->reason);
+    }
+    history->next = (history->next + 1) % history->capacity;
     change->at_ms = now_ms;
     change->cores = cpus_count(&member->place.target.cpus);
     change->cpus = cpus_to_string(&member->place.target.cpus);

@@ -42,9 +42,9 @@ struct change { /* one line of a member's history */
     char *reason;
 };
 
-struct history {
-    unsigned next, count;
-    struct change changes[HISTORY_MAX];
+struct history { /* a ring that grows to HISTORY_MAX */
+    unsigned next, count, capacity;
+    struct change changes[];
 };
 
 struct member {
@@ -68,6 +68,7 @@ struct member {
     /* what it does */
     struct pred_learner learner;
     uint64_t loaders_seen_ms; /* last report with loader tasks; 0 never */
+    uint64_t loaders_new_ms;  /* when they came, after none or none for long; 0 never */
     uint64_t report_ms;       /* last report; 0 none on this connection */
     uint64_t changed_ms;      /* when the assignment in force was acknowledged */
     uint64_t state_sent_ms;   /* when the learned state last went out */
@@ -81,6 +82,7 @@ struct member {
     enum pred_limit limit;                  /* what limits its rate now */
     float demand;                           /* cores; NAN unknown */
     float decided_demand, decided_gpu_rate; /* what the learner knew then; NAN unknown */
+    float sent_demand;                      /* and when its state was last sent */
     bool decided_loaders;
     unsigned moves;
     unsigned resends;
@@ -139,6 +141,7 @@ struct registry {
     size_t nmembers;
     uint64_t seed; /* of the hash, so that names cannot be chosen to collide */
     unsigned conf_generation;
+    uint64_t problems; /* solved so far */
 };
 
 int registry_init(struct registry *registry);

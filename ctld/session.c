@@ -291,7 +291,7 @@ void session_authenticated(struct session *session, uid_t uid, const void *paylo
     session->state = SESSION_HELLO;
     if (payload == NULL) {
         session_refuse(session, try_again ? MSG_REFUSED_BUSY : MSG_REFUSED_DENIED,
-                       try_again ? 2000 : 0, "credential: %s", error);
+                       try_again ? 2000 : 30000, "credential: %s", error);
         return;
     }
     if (length > WIRE_SMALL_FRAME || wire_open(&view, payload, length) < 0 ||
