@@ -20,6 +20,7 @@
 #define SATURATED       0.92 /* busy share from which more cores would have been used */
 #define SATURATED_FIT   0.97
 #define ASLEEP          0.75 /* busy share below which cores are certainly not what is missing */
+#define IO_SHARE        0.2  /* of the workers, waiting for storage, from which it is the limit */
 #define STARVED         0.85 /* GPU-busy share, of that when free, below which data is late */
 #define GROWTH_MAX      4.0  /* what one look may conclude beyond the cores it has seen */
 #define NO_CORES        UINT32_MAX
@@ -252,6 +253,9 @@ static void learn_demand(struct pred_learner *l, const struct pred_job *job,
     l->saturation = usable > 0 ? fmin(1, l->use / usable) : 0;
     /* Others on the same CPUs make loaders look idle that are not. */
     l->held_back = wanted_share(l, o, usable) < ASLEEP && share < STARVED;
+    if (o->io_wait >= 0) /* one report alone is no verdict */
+        l->io_wait += 0.2 * (o->io_wait - l->io_wait);
+    l->io_bound = l->held_back && l->io_wait > fmax(0.3, IO_SHARE * l->workers);
     l->demand_rel_sd = fmax(0.05, relative_sd(&l->use_track));
     if (l->saturation < (seen_to_fit(l, usable) ? SATURATED_FIT : SATURATED)) {
         wants = l->use > 0 ? usable / pred_knee_ratio(l->saturation, PRED_KNEE_DEPTH) : 0;
@@ -504,44 +508,38 @@ static void samples_params(const struct pred_learner *l, struct pred_params *p)
 
 /* Only cores were seen: the demand in cores, which with a declared G or k becomes one in samples.
  */
-static void cores_params(const struct pred_learner *l, bool gpu_known, bool core_known,
-                         struct pred_params *p)
+static void cores_params(const struct pred_learner *l, struct pred_params *p)
 {
     double sd = bounded_sd(l->demand_rel_sd), demand = fmax(l->demand, 0.01);
     double declared = pred_params_demand(p);
-    double supply = l->held_back && l->use > 0 ? l->use : INFINITY;
 
-    if (gpu_known && core_known && isfinite(declared) && declared > 0)
+    if (p->demand_known && isfinite(declared) && declared > 0)
         demand = fused(demand, sd, declared, bounded_sd(p->demand_sd), &sd);
     if (l->use > 0 && demand < 0.95 * l->use)
         demand = 0.95 * l->use;
-    if (gpu_known && (!core_known || p->gpu_rate_sd <= p->core_rate_sd)) {
+    if (p->gpu_known && (!p->core_known || p->gpu_rate_sd <= p->core_rate_sd)) {
         p->core_rate = p->gpu_rate / pred_loader_rate(1, p->beta, demand);
         p->core_rate_sd = hypot(p->gpu_rate_sd, sd);
     } else {
-        p->core_rate = core_known ? p->core_rate : 1;
-        p->core_rate_sd = core_known ? p->core_rate_sd : 0.05;
+        p->core_rate = p->core_known ? p->core_rate : 1;
+        p->core_rate_sd = p->core_known ? p->core_rate_sd : 0.05;
         p->gpu_rate = pred_loader_rate(p->core_rate, p->beta, demand);
         p->gpu_rate_sd = sd;
     }
-    p->relative = !gpu_known && !core_known;
     p->demand_sd = sd;
-    if (isfinite(supply))
-        p->supply_max = fmin(p->supply_max, pred_loader_rate(p->core_rate, p->beta, supply));
+    if (l->held_back && l->use > 0)
+        p->supply_max = fmin(p->supply_max, pred_loader_rate(p->core_rate, p->beta, l->use));
 }
 
 bool pred_learner_params(const struct pred_learner *l, const struct pred_job *job, unsigned ncores,
                          struct pred_params *p)
 {
     bool never = l->idle_reports == l->reports;
-    bool declared, gpu_known, core_known;
 
     if (pred_job_check(job) != 0)
         return false;
-    declared = pred_job_params(job, ncores, p);
-    gpu_known = p->gpu_known;
-    core_known = p->core_known;
-    if (l->idle_reports >= (never && declared ? NEVER_REPORTS : IDLE_REPORTS)) {
+    pred_job_params(job, ncores, p);
+    if (l->idle_reports >= (never && p->demand_known ? NEVER_REPORTS : IDLE_REPORTS)) {
         p->idle = true;
         p->demand_sd = 0.2;
         p->linear = false;
@@ -554,10 +552,12 @@ bool pred_learner_params(const struct pred_learner *l, const struct pred_job *jo
     p->source = PRED_MEASURED;
     p->cores_max = cores_max(l, job);
     p->guess = l->exploring;
+    if (l->held_back)
+        p->supply_limit = l->io_bound ? PRED_LIMIT_IO : PRED_LIMIT_UNKNOWN;
     if (l->core_rate > 0)
         samples_params(l, p);
     else
-        cores_params(l, gpu_known, core_known, p);
+        cores_params(l, p);
     if ((l->core_rate > 0) == !p->relative)
         take_points(l, p);
     return true;

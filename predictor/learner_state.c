@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAGIC 0x41504c32u /* "APL2"; the digit is the version */
+#define MAGIC 0x41504c33u /* "APL3"; the digit is the version */
 
 struct cursor {
     uint8_t *out;      /* writing */
@@ -101,6 +101,7 @@ static void fields(struct cursor *c, struct pred_learner *l)
     number(c, &l->beta, 1, true);
     number(c, &l->sample_bytes, rate, true);
     number(c, &l->workers, 4294967295.0, false);
+    number(c, &l->io_wait, 4294967296.0, false);
     number(c, &l->variance, 1e6, true);
     number(c, &l->error, 1e6, true);
     number(c, &l->demand, cores, true);
@@ -110,6 +111,7 @@ static void fields(struct cursor *c, struct pred_learner *l)
     number(c, &l->free_busy, 1, true);
     flag(c, &l->exploring);
     flag(c, &l->held_back);
+    flag(c, &l->io_bound);
     track(c, &l->use_track);
     track(c, &l->rate_track);
     track(c, &l->busy_track);

@@ -91,8 +91,9 @@ struct pred_job {
     struct pred_value core_rate; /* k: samples/s of one core */
     struct pred_value beta;      /* contention, 0 = linear */
     struct pred_value gpu_rate; /* G if known directly (declared or profile); else from the above */
-    double io_bytes_per_s; /* this member's share of the storage bandwidth; NAN no limit known */
-    double cache_hit;      /* 0..1 */
+    struct pred_value demand; /* loader cores that it needs (a profile), where k or G is unknown */
+    double io_bytes_per_s;    /* this member's share of the storage bandwidth; NAN no limit known */
+    double cache_hit;         /* 0..1 */
     unsigned workers_min, workers_max; /* declared; 0 not said */
     double memory_bytes_per_s;  /* the node's memory bandwidth for loaders; NAN no limit known */
     double sample_memory_bytes; /* that a sample moves through memory on its way; NAN unknown */
@@ -156,6 +157,7 @@ struct pred_learner {
     double beta;             /* NAN unknown */
     double sample_bytes;     /* read from storage a sample; NAN unknown */
     double workers;          /* most that were seen lately; 0 none */
+    double io_wait;          /* loader tasks waiting for storage (smoothed) */
     double variance;         /* of relative deviations between predicted and observed rate */
     double error;            /* running mean |predicted - observed| / observed of the rate */
     double demand;           /* cores; NAN unknown */
@@ -165,6 +167,7 @@ struct pred_learner {
     double free_busy; /* GPU-busy share when data is not late; NAN unknown */
     bool exploring;   /* demand is a guess: all that is known is that it is above use */
     bool held_back;   /* by something else than cores: storage, the main thread */
+    bool io_bound;    /* ... by storage, that is: its loaders wait for that */
     struct pred_track use_track, rate_track, busy_track, cost_track;
     float cost_before, beyond_before; /* CPU seconds a sample before the last move; 0 not wanted */
     float beta_sd;

@@ -8,6 +8,8 @@
 #define SD_DECLARED 0.3  /* a number that the user or a table gave */
 #define SD_MODELLED 0.35 /* G from FLOPs and peaks */
 #define SD_UNKNOWN  1.0
+#define SD_MOST     2.0  /* beyond it a number says nothing */
+#define SD_EXACT    0.05 /* one core's work is the unit: only its noise */
 
 #define RATE_MAX                                                                                   \
     1e15 /* whatever counts as one: samples, bytes, FLOPs a second; a bound, no estimate */
@@ -30,6 +32,7 @@ void pred_job_init(struct pred_job *job)
         .core_rate = unknown,
         .beta = unknown,
         .gpu_rate = unknown,
+        .demand = unknown,
         .io_bytes_per_s = NAN,
         .cache_hit = NAN,
         .memory_bytes_per_s = NAN,
@@ -39,7 +42,7 @@ void pred_job_init(struct pred_job *job)
 
 static bool known(double value)
 {
-    return value > 0; /* not NAN */
+    return value > 1e-30; /* not NAN; what is below is as good as nothing */
 }
 
 static bool acceptable(double value, double limit)
@@ -50,21 +53,12 @@ static bool acceptable(double value, double limit)
 int pred_job_check(const struct pred_job *job)
 {
     const double values[] = {
-        job->gradient_bytes,
-        job->sample_bytes,
-        job->step_overhead_s,
-        job->in_node.alpha_s,
-        job->in_node.bus_bytes_per_s,
-        job->between_nodes.alpha_s,
-        job->io_bytes_per_s,
-        job->between_nodes.bus_bytes_per_s,
-        job->core_rate.value,
-        job->gpu_rate.value,
-        job->core_rate.rel_sd,
-        job->gpu_rate.rel_sd,
-        job->beta.value,
-        job->beta.rel_sd,
-        job->memory_bytes_per_s,
+        job->gradient_bytes,        job->sample_bytes,    job->step_overhead_s,
+        job->sample_gpu_s,          job->in_node.alpha_s, job->in_node.bus_bytes_per_s,
+        job->between_nodes.alpha_s, job->io_bytes_per_s,  job->between_nodes.bus_bytes_per_s,
+        job->core_rate.value,       job->gpu_rate.value,  job->core_rate.rel_sd,
+        job->gpu_rate.rel_sd,       job->beta.value,      job->beta.rel_sd,
+        job->demand.value,          job->demand.rel_sd,   job->memory_bytes_per_s,
         job->sample_memory_bytes,
     };
 
@@ -115,7 +109,7 @@ static double modelled_gpu_rate(const struct pred_job *job)
 
 static double sd_of(const struct pred_value *value, double otherwise)
 {
-    return known(value->rel_sd) ? value->rel_sd : otherwise;
+    return known(value->rel_sd) ? fmin(value->rel_sd, SD_MOST) : otherwise;
 }
 
 double pred_job_gpu_rate(const struct pred_job *job, double *rel_sd, enum pred_source *source)
@@ -142,14 +136,38 @@ static enum pred_source weaker(enum pred_source a, enum pred_source b)
     return a < b ? a : b;
 }
 
-/* Fills p; where G or k is unknown it is such that the machine's last core still helps. Returns
- * whether both are known. */
-bool pred_job_params(const struct pred_job *job, unsigned ncores, struct pred_params *p)
+/* G or k from the other one and a known demand; or both relative. */
+static void take_demand(const struct pred_job *job, struct pred_params *p)
+{
+    double demand = fmin(job->demand.value, PRED_CORES_MAX), sd = sd_of(&job->demand, SD_DECLARED);
+
+    if (p->gpu_known) {
+        p->core_rate = p->gpu_rate / pred_loader_rate(1, p->beta, demand);
+        p->core_rate_sd = hypot(p->gpu_rate_sd, sd);
+    } else {
+        p->gpu_rate = pred_loader_rate(p->core_rate, p->beta, demand);
+        p->gpu_rate_sd = p->core_known ? hypot(p->core_rate_sd, sd) : sd;
+        p->core_rate_sd = p->core_known ? p->core_rate_sd : SD_EXACT;
+    }
+    p->demand_sd = sd;
+}
+
+/* Nothing bends the curve: it is such that the machine's last core still helps. */
+static void take_nothing(unsigned ncores, struct pred_params *p)
 {
     double cores = ncores > 0 ? ncores : 1;
+
+    if (!p->gpu_known)
+        p->gpu_rate = pred_loader_rate(p->core_rate, p->beta, cores);
+    else
+        p->core_rate = p->gpu_rate / pred_loader_rate(1, p->beta, cores);
+    p->linear = !isfinite(p->supply_max);
+    p->demand_sd = SD_UNKNOWN;
+}
+
+void pred_job_params(const struct pred_job *job, unsigned ncores, struct pred_params *p)
+{
     enum pred_source gpu_source, core_source = PRED_UNKNOWN;
-    double memory = pred_memory_rate(job->memory_bytes_per_s, job->sample_memory_bytes);
-    double io = pred_io_rate(job->io_bytes_per_s, job->sample_bytes, job->cache_hit);
 
     *p = (struct pred_params){
         .core_rate = 1,
@@ -157,7 +175,7 @@ bool pred_job_params(const struct pred_job *job, unsigned ncores, struct pred_pa
         .beta = known(job->beta.value) ? fmin(job->beta.value, PRED_BETA_MAX) : 0,
         .depth = PRED_KNEE_DEPTH,
         .cores_max = job->workers_max > 0 ? (double)job->workers_max : (double)INFINITY,
-        .supply_max = INFINITY,
+        .supply_max = (double)INFINITY,
         .supply_limit = PRED_LIMIT_IO,
     };
     p->gpu_rate = pred_job_gpu_rate(job, &p->gpu_rate_sd, &gpu_source);
@@ -170,20 +188,19 @@ bool pred_job_params(const struct pred_job *job, unsigned ncores, struct pred_pa
     }
     p->relative = !p->core_known && !p->gpu_known;
     if (!p->relative)
-        p->supply_max = fmin(io, memory);
-    if (!p->gpu_known) {
-        p->gpu_rate = pred_loader_rate(p->core_rate, p->beta, cores);
-        p->linear = true;
-    } else if (!p->core_known) {
-        p->core_rate = p->gpu_rate * (1 + p->beta * (cores - 1)) / cores;
-        p->linear = true;
-    }
-    if (p->linear && isfinite(p->supply_max)) {
-        p->linear = false; /* something is known that bends it */
-    }
+        p->supply_max = fmin(pred_io_rate(job->io_bytes_per_s, job->sample_bytes, job->cache_hit),
+                             pred_memory_rate(job->memory_bytes_per_s, job->sample_memory_bytes));
     p->source = weaker(gpu_source, core_source);
     p->demand_sd = hypot(p->core_rate_sd, p->gpu_rate_sd);
-    return p->gpu_known && p->core_known;
+    p->demand_known = (p->gpu_known && p->core_known) || known(job->demand.value);
+    if (p->gpu_known && p->core_known)
+        return;
+    if (known(job->demand.value)) {
+        take_demand(job, p);
+        p->source = job->demand.source != PRED_UNKNOWN ? job->demand.source : PRED_STATIC;
+    } else {
+        take_nothing(ncores, p);
+    }
 }
 
 int pred_curve_static(const struct pred_job *job, unsigned ncores, struct pred_curve *curve)

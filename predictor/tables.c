@@ -1,4 +1,6 @@
 /* See tables.h. */
+#include "config.h"
+
 #include "tables.h"
 
 #include "names_near.h"

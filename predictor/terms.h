@@ -61,9 +61,10 @@ struct pred_params {
     double cores_max;             /* workers that can be busy at once; INFINITY unknown */
     double depth;
     double demand_sd;
-    bool gpu_known, core_known;
-    bool guess;  /* G is not known to be a limit */
-    bool linear; /* no knee: nothing is known of G */
+    bool gpu_known, core_known; /* in samples/s */
+    bool demand_known;          /* in cores: from both of these, or by itself */
+    bool guess;                 /* G is not known to be a limit */
+    bool linear;                /* no knee: nothing is known of G */
     bool relative;
     bool idle;                    /* no loader at all: every number of cores gives G */
     enum pred_limit supply_limit; /* the name for supply_max */
@@ -82,7 +83,7 @@ int pred_params_curve(const struct pred_params *p, unsigned ncores, struct pred_
 /* static.c: what is declared, as parameters. known: something was. Returns -1/EINVAL. */
 int pred_job_check(const struct pred_job *job);
 double pred_job_gpu_rate(const struct pred_job *job, double *rel_sd, enum pred_source *source);
-bool pred_job_params(const struct pred_job *job, unsigned ncores, struct pred_params *p);
+void pred_job_params(const struct pred_job *job, unsigned ncores, struct pred_params *p);
 
 /* learner.c: declared and learned together. false/EINVAL: the job makes no sense. */
 bool pred_learner_params(const struct pred_learner *learner, const struct pred_job *job,

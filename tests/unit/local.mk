@@ -15,12 +15,26 @@ EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/etc.sh tests/unit/m
 	tests/unit/data/cli/status.json tests/unit/data/cli/explain.json
 
 # predictor
-check_PROGRAMS += tests/unit/test_predictor_learner
-TESTS += tests/unit/test_predictor_learner
+check_PROGRAMS += tests/unit/test_predictor_learner tests/unit/test_predictor_terms \
+	tests/unit/test_predictor_files tests/unit/test_predictor_fit
+TESTS += tests/unit/test_predictor_learner tests/unit/test_predictor_terms \
+	tests/unit/test_predictor_files tests/unit/test_predictor_fit
 tests_unit_test_predictor_learner_SOURCES = tests/unit/test_predictor_learner.c tests/unit/predictor_sim.h
 tests_unit_test_predictor_learner_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_predictor_learner_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_predictor_learner_LDADD = libadl_predictor.la $(CMOCKA_LIBS)
+tests_unit_test_predictor_terms_SOURCES = tests/unit/test_predictor_terms.c tests/unit/rng.h
+tests_unit_test_predictor_terms_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_predictor_terms_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_predictor_terms_LDADD = libadl_predictor.la $(CMOCKA_LIBS)
+tests_unit_test_predictor_files_SOURCES = tests/unit/test_predictor_files.c tests/unit/rng.h
+tests_unit_test_predictor_files_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_predictor_files_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_predictor_files_LDADD = libadl_predictor.la $(CMOCKA_LIBS)
+tests_unit_test_predictor_fit_SOURCES = tests/unit/test_predictor_fit.c tests/unit/rng.h
+tests_unit_test_predictor_fit_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_predictor_fit_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_predictor_fit_LDADD = libadl_predictor.la $(CMOCKA_LIBS)
 
 # spank: what of the plugin does not know SPANK, and the agent on a training program of its own
 ADL_SPANK_TEST_LIBS = libadl_spank.la libadl_common.la $(MUNGE_LIBS) $(CMOCKA_LIBS)
