@@ -8,6 +8,8 @@
  *     w   fork a worker, without exec          answer: its pid
  *     x   fork a child that execs sleep        answer: its pid
  *     k   end the newest thread of 't'         answer: 0
+ *     b   the newest 't' thread computes for 0.3 s of CPU time  answer: 0
+ *     g   the newest 'p' thread reports 100 more samples        answer: 0
  *     m   the newest 't' thread narrows its own mask to CPU 0   answer: 0
  *     a   the newest 'p' thread announces itself as a loader    answer: 1 connected, 0 not
  *     u   it takes that back                   answer: 0
@@ -26,6 +28,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS_MAX 256
@@ -43,8 +46,18 @@ static struct worker workers[THREADS_MAX];
 static unsigned nworkers;
 static adloader_t *handle;
 
+static double thread_cpu_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static int obey(char command)
 {
+    static double samples;
+    double until;
+
     cpu_set_t zero;
     switch (command) {
     case 'm':
@@ -58,6 +71,14 @@ static int obey(char command)
         for (int i = 0; i < 100 && !adloader_connected(handle); i++)
             usleep(10000);
         return adloader_connected(handle);
+    case 'b':
+        for (until = thread_cpu_s() + 0.3; thread_cpu_s() < until;)
+            continue;
+        return 0;
+    case 'g':
+        samples += 100;
+        adloader_progress(handle, samples, samples / 100, samples / 50);
+        return 0;
     case 'u':
         return adloader_loader_thread(handle, 0);
     default:
@@ -148,11 +169,13 @@ int main(void)
         case 'x':
             answer = spawn(command == 'x');
             break;
+        case 'b':
         case 'k':
         case 'm':
             answer = order((char)command, 1);
             break;
         case 'a':
+        case 'g':
         case 'u':
             answer = order((char)command, 0);
             break;

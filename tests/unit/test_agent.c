@@ -660,6 +660,51 @@ static void an_announced_thread_is_a_loader(void **state)
     expect_mask(s->victim.pid, plain, s->both);
 }
 
+static void reports_tell_loaders_from_the_rest(void **state)
+{
+    struct scene *s = scene_ready(state);
+    struct msg_report report;
+    double loaders = 0, others = 0;
+    (void)victim_do(&s->victim, 't');
+    register_agent(s);
+    serve(s, 2, &report);
+    assert_int_equal(victim_do(&s->victim, 'b'), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        serve(s, 1, &report);
+        loaders += report.loader_cpu_s;
+        others += report.main_cpu_s;
+        assert_true(report.interval_ms > 0);
+        assert_true(isnan(report.gpu_busy));
+        assert_true(isnan(report.samples));
+    }
+    assert_true(loaders > 0.29 && loaders < 0.6);
+    assert_true(others < 0.1);
+}
+
+static void progress_of_the_application_is_passed_on(void **state)
+{
+    struct scene *s = scene_ready(state);
+    struct msg_report report;
+    double samples = 0, wait_s = 0, busy_s = 0;
+    (void)victim_do(&s->victim, 'p');
+    register_agent(s);
+    assert_int_equal(victim_do(&s->victim, 'a'), 1);
+    assert_int_equal(victim_do(&s->victim, 'g'), 0);
+    usleep(200000); /* the library sends at most ten times a second */
+    assert_int_equal(victim_do(&s->victim, 'g'), 0);
+    for (unsigned i = 0; i < 30 && samples < 200; i++) {
+        serve(s, 1, &report);
+        if (isnan(report.samples))
+            continue;
+        samples += report.samples;
+        wait_s += report.wait_s;
+        busy_s += report.busy_s;
+    }
+    assert_true(fabs(samples - 200) < 0.01);
+    assert_true(fabs(wait_s - 2) < 0.01);
+    assert_true(fabs(busy_s - 4) < 0.01);
+}
+
 static void a_stranger_is_turned_away(void **state)
 {
     struct scene *s = scene_ready(state);
@@ -814,6 +859,8 @@ int main(void)
         SCENE(the_end_is_quick_with_a_dumb_controller),
         SCENE(a_contended_mask_is_left_alone),
         SCENE(an_announced_thread_is_a_loader),
+        SCENE(reports_tell_loaders_from_the_rest),
+        SCENE(progress_of_the_application_is_passed_on),
         SCENE(a_stranger_is_turned_away),
         SCENE(an_unconfined_step_is_never_bound),
         SCENE(many_tasks_that_come_and_go),
