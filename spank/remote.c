@@ -131,6 +131,12 @@ static void log_to_slurm(enum log_level level, const char *line)
     }
 }
 
+/* A thread that is left behind must not use the log of a program that is about to end. */
+static void log_to_nobody(enum log_level level, const char *line)
+{
+    (void)level, (void)line;
+}
+
 void remote_init(spank_t spank, const struct args *args)
 {
     memset(&step, 0, sizeof step);
@@ -354,6 +360,12 @@ void remote_task_exit(spank_t spank)
     agent_leave(step.agent);
 }
 
+static void leave_behind(void)
+{
+    log_info("the agent is late and was left behind");
+    log_to_sink(log_to_nobody);
+}
+
 void remote_exit(spank_t spank)
 {
     (void)spank;
@@ -364,7 +376,7 @@ void remote_exit(spank_t spank)
     if (step.agent != NULL) {
         agent_leave(step.agent);
         if (!agent_join(step.agent, JOIN_MS))
-            log_info("the agent is late and was left behind");
+            leave_behind();
     }
     for (size_t i = 0; i < step.nranks; i++)
         cpus_free(&step.ranks[i].home);

@@ -437,6 +437,7 @@ static void an_assignment_outside_is_reported(void **state)
 {
     struct scene *s = scene_ready(state);
     struct msg_ack ack;
+    struct msg_report report;
     pid_t loader = victim_do(&s->victim, 't');
     register_agent(s);
     assign(s, 1, "4000", &ack); /* no such CPU: the kernel refuses */
@@ -446,6 +447,9 @@ static void an_assignment_outside_is_reported(void **state)
     assign(s, 2, "1,4000", &ack); /* it grants a part, silently: only reading back tells */
     assert_int_equal(ack.status, MSG_ACK_FAILED);
     expect_mask(s->victim.pid, loader, "1");
+    serve(s, 2, &report);
+    assert_int_equal(report.failed, 2);
+    assert_int_equal(report.drift, 0); /* nobody else has changed anything */
 }
 
 static void an_empty_assignment_leaves_the_home_mask(void **state)
