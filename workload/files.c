@@ -58,12 +58,26 @@ static int is_jpeg_name(const char *name)
 
 static int list_folder(struct listing *listing, const char *folder, unsigned depth);
 
-/* A JPEG file is added, a folder entered, all else passed over. */
-static int list_entry(struct listing *listing, const char *folder, const char *name, unsigned depth)
+/* What an entry is, links followed: DT_DIR, DT_REG, DT_UNKNOWN for all else; -1 on an error. */
+static int kind_of(const struct dirent *entry, const char *path)
 {
     struct stat status;
+
+    /* most file systems say it without a look at each of a million files */
+    if (entry->d_type == DT_DIR || entry->d_type == DT_REG)
+        return entry->d_type;
+    if (stat(path, &status) < 0)
+        return errno == ENOENT || errno == ELOOP ? DT_UNKNOWN : -1;
+    return S_ISDIR(status.st_mode) ? DT_DIR : S_ISREG(status.st_mode) ? DT_REG : DT_UNKNOWN;
+}
+
+/* A JPEG file is added, a folder entered, all else passed over. */
+static int list_entry(struct listing *listing, const char *folder, const struct dirent *entry,
+                      unsigned depth)
+{
+    const char *name = entry->d_name;
     char *path;
-    int rc = 0;
+    int kind, rc = 0;
 
     if (name[0] == '.')
         return 0;
@@ -71,13 +85,13 @@ static int list_entry(struct listing *listing, const char *folder, const char *n
         errno = ENOMEM;
         return fail(listing->error, "list", folder);
     }
-    if (stat(path, &status) < 0) {
-        rc = errno == ENOENT ? 0 : fail(listing->error, "look at", path);
-    } else if (S_ISDIR(status.st_mode) && depth < FILES_DEPTH_MAX) {
-        rc = list_folder(listing, path, depth + 1);
-    } else if (S_ISREG(status.st_mode) && is_jpeg_name(name)) {
+    kind = kind_of(entry, path);
+    if (kind < 0)
+        rc = fail(listing->error, "look at", path);
+    else if (kind == DT_REG && is_jpeg_name(name))
         return listing_add(listing, path);
-    }
+    else if (kind == DT_DIR && depth < FILES_DEPTH_MAX)
+        rc = list_folder(listing, path, depth + 1);
     free(path);
     return rc;
 }
@@ -99,7 +113,7 @@ static int list_folder(struct listing *listing, const char *folder, unsigned dep
                 rc = fail(listing->error, "list", folder);
             break;
         }
-        rc = list_entry(listing, folder, entry->d_name, depth);
+        rc = list_entry(listing, folder, entry, depth);
     }
     (void)closedir(directory);
     return rc;

@@ -137,12 +137,19 @@ static uint16_t get_port(const struct sockaddr_storage *address)
                      : ((const struct sockaddr_in *)(const void *)address)->sin_port);
 }
 
-/* The master's address; on the master itself it is what to listen at. */
+/*
+ * The master's address; on the master itself only its family counts. IPv4 first, since all ranks
+ * must come to the same family and resolvers differ in which they list first.
+ */
 static int resolve(const struct world *world, struct sockaddr_storage *address, socklen_t *length)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found;
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
     int rc = getaddrinfo(world->master, NULL, &hints, &found);
 
+    if (rc != 0) {
+        hints.ai_family = AF_INET6;
+        rc = getaddrinfo(world->master, NULL, &hints, &found);
+    }
     if (rc != 0) {
         log_error("cannot resolve %s, the host of rank 0: %s", world->master, gai_strerror(rc));
         return -1;
@@ -250,8 +257,10 @@ static int accept_hello(int listener, const struct world *world, enum purpose pu
             return -1;
         *from_length = sizeof *from;
         fd = accept4(listener, (struct sockaddr *)from, from_length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+        if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
             continue;
+        if (fd < 0)
+            return -1;
         patience = deadline_after(1.0);
         if (prepare(fd) == 0 &&
             transfer(fd, hello, sizeof *hello, false,
@@ -268,6 +277,16 @@ struct guest {
     int socket;
     struct direction where;
 };
+
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *v4 = (const void *)address;
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    if (address->ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
 
 static void note_absent(const struct guest *guests, const struct world *world)
 {
@@ -299,7 +318,8 @@ static int collect_guests(int listener, const struct world *world, struct guest 
             close_socket(&fd);
             return -1;
         }
-        where.length = length;
+        /* who came over loopback is on this node, but to others that address means themselves */
+        where.length = is_loopback(&where.address) ? 0 : length;
         where.port = hello.port;
         guests[hello.rank] = (struct guest){.socket = fd, .where = where};
         present++;

@@ -394,7 +394,7 @@ int trainer_run(const struct run_options *options)
 
     if (world_find(options->rank, options->ranks, options->master, &trainer.world) < 0)
         return 2;
-    trainer.steps = steps_to_do(options, options->train ? trainer.world.ranks : 1);
+    trainer.steps = steps_to_do(options, trainer.world.ranks);
     trainer.gradients = (size_t)(options->gradient_bytes / sizeof(float));
     if (files_list(options->data, &files, error) < 0) {
         log_error("%s", error);

@@ -4,7 +4,6 @@
 #include "world.h"
 
 #include "conf.h"
-#include "cpus.h"
 #include "log.h"
 #include "rng.h"
 
@@ -15,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#define STEP_NUMBER_LAST 0xffffffefl /* Slurm's special steps (batch, extern...) lie above */
 
 #define PORT_FIRST 20000u
 #define PORT_COUNT                                                                                 \
@@ -120,31 +121,43 @@ static int find_meeting_point(const char *master, struct world *world)
     return find_master(world);
 }
 
+/*
+ * Only srun numbers steps and their tasks: the batch script's own environment is not a rank, though
+ * it has SLURM_PROCID, and its step, where it is named at all, has a number from the top.
+ */
+static bool is_task_of_a_step(void)
+{
+    long step = number_from("SLURM_STEP_ID", STEP_NUMBER_LAST);
+
+    return step >= 0 && getenv("SLURM_PROCID") != NULL && getenv("SLURM_STEP_NUM_TASKS") != NULL;
+}
+
+static int find_in_slurm(struct world *world)
+{
+    long rank = number_from("SLURM_PROCID", WORLD_RANKS_MAX - 1);
+    long ranks = number_from("SLURM_STEP_NUM_TASKS", WORLD_RANKS_MAX);
+
+    if (rank < 0 || ranks < 1 || rank >= ranks) {
+        log_error("SLURM_PROCID %s of SLURM_STEP_NUM_TASKS %s makes no sense (at most %u ranks): "
+                  "give --rank and --ranks",
+                  getenv("SLURM_PROCID"), getenv("SLURM_STEP_NUM_TASKS"), WORLD_RANKS_MAX);
+        return -1;
+    }
+    world->rank = (unsigned)rank;
+    world->ranks = (unsigned)ranks;
+    world->job = number_from("SLURM_JOB_ID", (long)UINT32_MAX);
+    world->step = number_from("SLURM_STEP_ID", STEP_NUMBER_LAST);
+    return 0;
+}
+
 int world_find(long rank, long ranks, const char *master, struct world *world)
 {
-    long local;
-
-    *world = (struct world){.job = -1, .step = -1};
-    /* Only srun sets the step of a task; a batch script's own environment is not a rank. */
-    if (rank < 0 && getenv("SLURM_STEP_ID") != NULL && getenv("SLURM_PROCID") != NULL) {
-        rank = number_from("SLURM_PROCID", WORLD_RANKS_MAX - 1);
-        ranks = number_from("SLURM_STEP_NUM_TASKS", WORLD_RANKS_MAX);
-        if (ranks < 0)
-            ranks = number_from("SLURM_NTASKS", WORLD_RANKS_MAX);
-        world->job = number_from("SLURM_JOB_ID", (long)UINT32_MAX);
-        world->step = number_from("SLURM_STEP_ID", (long)UINT32_MAX);
-        if (rank < 0 || ranks < 1 || rank >= ranks) {
-            log_error(
-                "SLURM_PROCID and SLURM_STEP_NUM_TASKS make no sense: give --rank and --ranks");
-            return -1;
-        }
+    *world = (struct world){.ranks = 1, .job = -1, .step = -1};
+    if (rank >= 0) {
+        world->rank = (unsigned)rank;
+        world->ranks = (unsigned)ranks;
+    } else if (is_task_of_a_step() && find_in_slurm(world) < 0) {
+        return -1;
     }
-    world->rank = rank < 0 ? 0 : (unsigned)rank;
-    world->ranks = ranks < 1 ? 1 : (unsigned)ranks;
-    local = slurm_count_at(getenv("SLURM_STEP_TASKS_PER_NODE"),
-                           (unsigned)(number_from("SLURM_NODEID", 65535) < 0
-                                          ? 0
-                                          : number_from("SLURM_NODEID", 65535)));
-    world->local_ranks = local > 0 ? (unsigned)local : 1;
     return world->ranks == 1 ? 0 : find_meeting_point(master, world);
 }

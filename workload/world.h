@@ -14,9 +14,8 @@ struct world {
     unsigned rank, ranks;
     char master[WORLD_HOST_MAX]; /* where rank 0 is to be found; "" when alone */
     uint16_t port;
-    uint64_t token;       /* the same for all ranks of a job and for nobody else's by chance */
-    unsigned local_ranks; /* ranks of the job on this node */
-    long job, step;       /* -1 outside Slurm */
+    uint64_t token; /* the same for all ranks of a job and for nobody else's by chance */
+    long job, step; /* -1 outside Slurm */
 };
 
 /*

@@ -391,8 +391,7 @@ struct setting {
 
 static const char *const names[] = {
     "SLURM_STEP_ID", "SLURM_PROCID",        "SLURM_STEP_NUM_TASKS",     "SLURM_NTASKS",
-    "SLURM_JOB_ID",  "SLURM_STEP_NODELIST", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_STEP_TASKS_PER_NODE",
-    "SLURM_NODEID",
+    "SLURM_JOB_ID",  "SLURM_STEP_NODELIST", "SLURM_LAUNCH_NODE_IPADDR",
 };
 
 static void set_environment(const struct setting *settings)
@@ -408,22 +407,23 @@ static void the_place_among_ranks_comes_from_slurm_or_options(void **state)
     static const struct setting none[] = {{NULL, NULL}};
     static const struct setting batch[] = {
         {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "5"}, {NULL, NULL}};
+    static const struct setting batch_step[] = {{"SLURM_STEP_ID", "4294967291"},
+                                                {"SLURM_PROCID", "0"},
+                                                {"SLURM_STEP_NUM_TASKS", "4"},
+                                                {"SLURM_JOB_ID", "5"},
+                                                {NULL, NULL}};
     static const struct setting one_node[] = {{"SLURM_STEP_ID", "0"},
                                               {"SLURM_PROCID", "2"},
                                               {"SLURM_STEP_NUM_TASKS", "4"},
                                               {"SLURM_NTASKS", "9"},
                                               {"SLURM_JOB_ID", "5"},
                                               {"SLURM_STEP_NODELIST", "nowhere7"},
-                                              {"SLURM_STEP_TASKS_PER_NODE", "4"},
-                                              {"SLURM_NODEID", "0"},
                                               {NULL, NULL}};
     static const struct setting two_nodes[] = {{"SLURM_STEP_ID", "1"},
                                                {"SLURM_PROCID", "3"},
                                                {"SLURM_STEP_NUM_TASKS", "5"},
                                                {"SLURM_JOB_ID", "5"},
                                                {"SLURM_STEP_NODELIST", "localhost,nowhere7"},
-                                               {"SLURM_STEP_TASKS_PER_NODE", "2,3"},
-                                               {"SLURM_NODEID", "1"},
                                                {NULL, NULL}};
     static const struct setting unresolved[] = {{"SLURM_STEP_ID", "1"},
                                                 {"SLURM_PROCID", "0"},
@@ -443,26 +443,27 @@ static void the_place_among_ranks_comes_from_slurm_or_options(void **state)
         long rank, ranks;
         const char *master;
         int rc;
-        unsigned found_rank, found_ranks, local;
+        unsigned found_rank, found_ranks;
         const char *found_master;
     } cases[] = {
-        {none, -1, -1, NULL, 0, 0, 1, 1, ""},
-        {none, 1, 2, "127.0.0.1:9999", 0, 1, 2, 1, "127.0.0.1"},
-        {none, 1, 2, "[::1]:9999", 0, 1, 2, 1, "::1"},
-        {none, 1, 2, NULL, -1, 0, 0, 0, NULL},
-        {none, 1, 2, "127.0.0.1", -1, 0, 0, 0, NULL},
-        {none, 1, 2, "127.0.0.1:0", -1, 0, 0, 0, NULL},
-        {none, 1, 2, "127.0.0.1:70000", -1, 0, 0, 0, NULL},
-        {none, 1, 2, ":1000", -1, 0, 0, 0, NULL},
-        {none, 1, 2, "host:12x", -1, 0, 0, 0, NULL},
-        {batch, -1, -1, NULL, 0, 0, 1, 1, ""},
-        {one_node, -1, -1, NULL, 0, 2, 4, 4, "127.0.0.1"},
-        {two_nodes, -1, -1, NULL, 0, 3, 5, 3, "localhost"},
-        {two_nodes, -1, -1, "127.0.0.1:9", 0, 3, 5, 3, "127.0.0.1"},
-        {two_nodes, 0, 1, NULL, 0, 0, 1, 3, ""},
-        {unresolved, -1, -1, NULL, 0, 0, 2, 1, "127.0.0.9"},
-        {nonsense, -1, -1, NULL, -1, 0, 0, 0, NULL},
-        {no_number, -1, -1, NULL, -1, 0, 0, 0, NULL},
+        {none, -1, -1, NULL, 0, 0, 1, ""},
+        {none, 1, 2, "127.0.0.1:9999", 0, 1, 2, "127.0.0.1"},
+        {none, 1, 2, "[::1]:9999", 0, 1, 2, "::1"},
+        {none, 1, 2, NULL, -1, 0, 0, NULL},
+        {none, 1, 2, "127.0.0.1", -1, 0, 0, NULL},
+        {none, 1, 2, "127.0.0.1:0", -1, 0, 0, NULL},
+        {none, 1, 2, "127.0.0.1:70000", -1, 0, 0, NULL},
+        {none, 1, 2, ":1000", -1, 0, 0, NULL},
+        {none, 1, 2, "host:12x", -1, 0, 0, NULL},
+        {batch, -1, -1, NULL, 0, 0, 1, ""},
+        {one_node, -1, -1, NULL, 0, 2, 4, "127.0.0.1"},
+        {two_nodes, -1, -1, NULL, 0, 3, 5, "localhost"},
+        {two_nodes, -1, -1, "127.0.0.1:9", 0, 3, 5, "127.0.0.1"},
+        {two_nodes, 0, 1, NULL, 0, 0, 1, ""},
+        {batch_step, -1, -1, NULL, 0, 0, 1, ""},
+        {unresolved, -1, -1, NULL, 0, 0, 2, "127.0.0.9"},
+        {nonsense, -1, -1, NULL, -1, 0, 0, NULL},
+        {no_number, -1, -1, NULL, -1, 0, 0, NULL},
     };
 
     (void)state;
@@ -476,7 +477,6 @@ static void the_place_among_ranks_comes_from_slurm_or_options(void **state)
             continue;
         assert_int_equal(world.rank, cases[i].found_rank);
         assert_int_equal(world.ranks, cases[i].found_ranks);
-        assert_int_equal(world.local_ranks, cases[i].local);
         assert_string_equal(world.master, cases[i].found_master);
         assert_true(world.ranks == 1 || world.port > 0);
     }
