@@ -12,6 +12,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -165,6 +168,62 @@ static void sums_are_exact(void **state)
     (void)state;
     for (unsigned ranks = 1; ranks <= RANKS_MAX; ranks++)
         all_do(sum_many, ranks);
+}
+
+/* Ranks 0..2 meet at that host. */
+static void sum_at(const char *master)
+{
+    uint16_t port = free_port();
+    pid_t pids[3];
+
+    for (unsigned rank = 0; rank < 3; rank++) {
+        struct world world = world_of(rank, 3, port);
+
+        (void)snprintf(world.master, sizeof world.master, "%s", master);
+        pids[rank] = start_rank(sum_many, world);
+    }
+    for (int rank = 0; rank < 3; rank++)
+        assert_int_equal(status_of(pids[rank]), 0);
+}
+
+/* An address of this host that is up, of that family, and loopback or not; false: it has none. */
+static bool own_address(int family, bool loopback, char *text, socklen_t size)
+{
+    struct ifaddrs *all;
+    bool found = false;
+
+    assert_int_equal(getifaddrs(&all), 0);
+    for (struct ifaddrs *one = all; one != NULL && !found; one = one->ifa_next) {
+        socklen_t length =
+            family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+        if (one->ifa_addr != NULL && one->ifa_addr->sa_family == family &&
+            (one->ifa_flags & IFF_UP) && !(one->ifa_flags & IFF_LOOPBACK) == !loopback)
+            found = getnameinfo(one->ifa_addr, length, text, size, NULL, 0, NI_NUMERICHOST) == 0;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+/* Where ranks see each other's true addresses, as on several nodes. */
+static void ranks_meet_at_an_outside_address(void **state)
+{
+    char address[WORLD_HOST_MAX];
+
+    (void)state;
+    if (!own_address(AF_INET, false, address, sizeof address))
+        skip();
+    sum_at(address);
+}
+
+static void ranks_meet_over_ipv6(void **state)
+{
+    char address[WORLD_HOST_MAX];
+
+    (void)state;
+    if (!own_address(AF_INET6, true, address, sizeof address))
+        skip();
+    sum_at(address);
 }
 
 struct block {
@@ -513,6 +572,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(ranks_meet_at_an_outside_address),
+        cmocka_unit_test(ranks_meet_over_ipv6),
         cmocka_unit_test(blocks_reach_everybody),
         cmocka_unit_test(nobody_ends_before_all_have_begun),
         cmocka_unit_test(a_lost_rank_is_noticed_by_all),
