@@ -10,6 +10,7 @@
  *     k   end the newest thread of 't'         answer: 0
  *     b   the newest 't' thread computes for 0.3 s of CPU time  answer: 0
  *     g   the newest 'p' thread reports 100 more samples        answer: 0
+ *     i   the newest 't' thread starts one named plain          answer: its tid
  *     m   the newest 't' thread narrows its own mask to CPU 0   answer: 0
  *     a   the newest 'p' thread announces itself as a loader    answer: 1 connected, 0 not
  *     u   it takes that back                   answer: 0
@@ -53,6 +54,27 @@ static double thread_cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static void *idle(void *argument)
+{
+    struct worker *w = argument;
+    (void)prctl(PR_SET_NAME, "plain");
+    w->tid = (pid_t)syscall(SYS_gettid);
+    (void)sem_post(&w->ready);
+    while (pause() < 0)
+        continue;
+    return NULL;
+}
+
+/* A thread that inherits the mask of the one that starts it, and is no loader. */
+static int start_heir(void)
+{
+    static struct worker heir;
+    if (sem_init(&heir.ready, 0, 0) < 0 || pthread_create(&heir.thread, NULL, idle, &heir) != 0)
+        return -1;
+    (void)sem_wait(&heir.ready);
+    return (int)heir.tid;
+}
+
 static int obey(char command)
 {
     static double samples;
@@ -75,6 +97,8 @@ static int obey(char command)
         for (until = thread_cpu_s() + 0.3; thread_cpu_s() < until;)
             continue;
         return 0;
+    case 'i':
+        return start_heir();
     case 'g':
         samples += 100;
         adloader_progress(handle, samples, samples / 100, samples / 50);
@@ -170,6 +194,7 @@ int main(void)
             answer = spawn(command == 'x');
             break;
         case 'b':
+        case 'i':
         case 'k':
         case 'm':
             answer = order((char)command, 1);
