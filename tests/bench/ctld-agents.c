@@ -229,12 +229,12 @@ static void send_report(struct agent *a)
 {
     bool lends = a->slot == 0;
     struct msg_report r = {
-        .interval_ms = 1000,
+        .interval_ms = 50,
         .tasks = lends ? 0 : 8,
         .workers = lends ? 0 : 8,
-        .loader_cpu_s = lends ? 0 : a->cores,
+        .loader_cpu_s = lends ? 0 : (a->own ? CPUS_A_STEP : a->cores) * 0.05,
         .queue_s = NAN,
-        .gpu_busy = lends ? NAN : 0.5,
+        .gpu_busy = NAN,
         .samples = NAN,
         .wait_s = NAN,
         .busy_s = NAN,
@@ -460,6 +460,7 @@ static void measure_events(size_t events)
         begin = now_ns();
         send_goodbye(&agents[first]);
         close_agent(&agents[first]);
+        limit = begin + 100000000u;
         for (bool told = false; !told && now_ns() < limit;) {
             (void)pump(1);
             for (size_t k = first + 1; k < first + a_node && k < nagents && !told; k++) {
@@ -529,8 +530,10 @@ int main(int argc, char **argv)
                  status_kb("VmRSS"),
                  (double)(status_kb("VmRSS") - empty_kb) * 1024 / (double)nagents);
     (void)poll(NULL, 0, 1100); /* LearnTime */
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 8; i++) {
+        (void)poll(NULL, 0, 100);
         report_all();
+    }
     measure_reports();
     (void)printf("%-48s %8ld kB, %.0f bytes an agent (%llu assignments)\n", "memory in service",
                  status_kb("VmRSS"),
