@@ -56,6 +56,9 @@ extern const struct cli_command cli_command_status;
 extern const struct cli_command cli_command_explain;
 extern const struct cli_command cli_command_top;
 extern const struct cli_command cli_command_topology;
+extern const struct cli_command cli_command_predict;
+extern const struct cli_command cli_command_profile;
+extern const struct cli_command cli_command_calibrate;
 
 /*
  * The value of one of the command's own options: NULL if it was not given, "" for a flag that was.

@@ -10,15 +10,28 @@ libadl_cli_la_SOURCES = \
 	cli/words.c cli/words.h \
 	cli/status.c cli/status.h \
 	cli/explain.c cli/explain.h \
+	cli/predict.c cli/curveout.c cli/curveout.h cli/profile.c \
+	cli/calibrate.c cli/cal.h cli/cal_gpu.c cli/cal_jpeg.c cli/cal_memory.c cli/cal_storage.c cli/cal_threads.c \
 	cli/top.c \
 	cli/topology.c
-libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
-libadl_cli_la_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
+libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli \
+	-DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
+libadl_cli_la_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS) $(JPEG_CFLAGS)
 ADL_CLI_LIBS = libadl_cli.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
-	$(JSON_C_LIBS) $(MUNGE_LIBS)
+	$(JSON_C_LIBS) $(MUNGE_LIBS) $(JPEG_LIBS)
 
 bin_PROGRAMS += adloader
 adloader_SOURCES = cli/main.c
 adloader_CPPFLAGS = $(libadl_cli_la_CPPFLAGS)
 adloader_CFLAGS = $(libadl_cli_la_CFLAGS)
 adloader_LDADD = $(ADL_CLI_LIBS)
+
+# Measures GPUs for adloader calibrate; a program of its own, so that the tool needs no CUDA.
+if HAVE_CUDA
+pkglibexec_PROGRAMS += adloader-calibrate-gpu
+adloader_calibrate_gpu_SOURCES = cli/calibrate_gpu.c
+adloader_calibrate_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS)
+adloader_calibrate_gpu_LDADD = libadl_common.la $(NCCL_LIBS) $(CUDA_LIBS)
+else
+EXTRA_DIST += cli/calibrate_gpu.c
+endif

@@ -19,6 +19,9 @@ static const struct cli_command *const commands[] = {
     &cli_command_top,
     &cli_command_explain,
     &cli_command_topology,
+    &cli_command_predict,
+    &cli_command_profile,
+    &cli_command_calibrate,
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 

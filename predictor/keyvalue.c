@@ -155,7 +155,7 @@ int pred_kv_format(const struct pred_kv_field *fields, const void *object, const
         else if (isnan(number))
             continue;
         else
-            snprintf(line, sizeof(line), "%s=%.6g%s%s\n", f->key, number,
+            snprintf(line, sizeof(line), "%s=%.10g%s%s\n", f->key, number,
                      f->comment != NULL ? "  # " : "", f->comment != NULL ? f->comment : "");
         append(text, size, &used, line);
     }

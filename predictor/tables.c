@@ -396,11 +396,16 @@ enum pred_precision pred_gpu_precision(const struct pred_gpu *gpu)
     return isnan(gpu->flops_per_s[PRED_TF32]) ? PRED_FP32 : PRED_TF32;
 }
 
+double pred_model_traffic(const struct pred_model *model, enum pred_precision precision)
+{
+    double passes = isnan(model->passes) ? USUAL_PASSES : model->passes;
+
+    return model->activations * passes * (precision == PRED_AMP ? 2 : 4);
+}
+
 bool pred_tables_apply(const struct pred_model *model, const struct pred_gpu *gpu,
                        enum pred_precision precision, struct pred_job *job)
 {
-    double element = precision == PRED_AMP ? 2 : 4;
-
     if (model != NULL) {
         job->flops_forward = model->flops_forward;
         job->gradient_bytes = 4 * model->params;
@@ -412,11 +417,10 @@ bool pred_tables_apply(const struct pred_model *model, const struct pred_gpu *gp
         return false;
     job->gpu_flops_per_s = gpu->flops_per_s[precision];
     job->in_node = gpu->link;
+    job->step_overhead_s = LAUNCH_S;
     if (model != NULL) {
-        double passes = isnan(model->passes) ? USUAL_PASSES : model->passes;
-
-        job->sample_gpu_s = model->activations * passes * element / gpu->memory_bytes_per_s;
-        job->step_overhead_s = LAUNCH_S + OPTIMIZER_BYTES * model->params / gpu->memory_bytes_per_s;
+        job->sample_gpu_s = pred_model_traffic(model, precision) / gpu->memory_bytes_per_s;
+        job->step_overhead_s += OPTIMIZER_BYTES * model->params / gpu->memory_bytes_per_s;
     }
     return true;
 }

@@ -68,6 +68,9 @@ const char *pred_precision_name(enum pred_precision precision);
  */
 enum pred_precision pred_gpu_precision(const struct pred_gpu *gpu);
 
+/* Bytes that a sample's activations move through GPU memory in training; NAN unknown. */
+double pred_model_traffic(const struct pred_model *model, enum pred_precision precision);
+
 /*
  * Fill the model's and the GPU's part of job (flops_forward, gradient_bytes, sample_bytes,
  * gpu_flops_per_s, sample_gpu_s, step_overhead_s, in_node). Either may be NULL: its part stays.
