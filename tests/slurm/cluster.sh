@@ -107,6 +107,19 @@ cluster_can_confine() {
     rmdir "/sys/fs/cgroup/cpuset/adloader-try-$$"
 }
 
+# Confined nodes have cgroups by their names, which all clusters of the host share: take free names.
+cluster_pick_prefix() {
+    local prefix
+    [[ $opt_confine ]] || return 0
+    for prefix in "$opt_prefix" m p q r s t; do
+        if [[ -z $(compgen -G "/sys/fs/cgroup/cpuset/slurm_${prefix}[0-9]*") ]]; then
+            opt_prefix=$prefix
+            return 0
+        fi
+    done
+    cluster_fail "too many cgroups /sys/fs/cgroup/cpuset/slurm_*: other clusters run, or were left"
+}
+
 cluster_write_slurm_conf() {
     local host i proctrack=proctrack/linuxproc task=task/affinity
     host=$(hostname -s 2>/dev/null || cat /proc/sys/kernel/hostname)
@@ -311,7 +324,7 @@ cluster_start_database() {
     password=$(head -c 18 /dev/urandom | od -An -tx1 | tr -d ' \n')
     mkdir -m 700 "$CLUSTER/db"
     mariadb-install-db --no-defaults --user=root --datadir="$CLUSTER/db/data" \
-        --skip-test-db --auth-root-authentication-method=normal >"$CLUSTER/log/mariadb-install.out" 2>&1 || {
+        --force --skip-name-resolve --skip-test-db --auth-root-authentication-method=normal >"$CLUSTER/log/mariadb-install.out" 2>&1 || {
         cluster_fail "mariadb-install-db failed" || true
         tail -n 15 "$CLUSTER/log/mariadb-install.out" >&2
         return 1
@@ -379,7 +392,7 @@ cluster_controller_answers() { [[ -S $CLUSTER/adloader/ctld.sock ]]; }
 cluster_start_controller() {
     mkdir -p "$CLUSTER/adloader/state"
     rm -f "$CLUSTER/adloader/ctld.sock"
-    proc_spawn adloaderctld "$(cluster_built adloaderctld sbin/adloaderctld)" --foreground --config "$CLUSTER/adloader.conf"
+    SLURM_CONF=$CLUSTER/slurm.conf proc_spawn adloaderctld "$(cluster_built adloaderctld sbin/adloaderctld)" --foreground --config "$CLUSTER/adloader.conf"
     cluster_ready adloaderctld 10 cluster_controller_answers
 }
 
@@ -387,6 +400,7 @@ cluster_start_controller() {
 cluster_start() {
     cluster_check_host || return
     cluster_make_folder || return
+    cluster_pick_prefix || return
     mapfile -t CLUSTER_PORTS < <(cluster_free_ports $((5 + opt_nodes)))
     cluster_write_settings >"$CLUSTER/settings"
     cluster_write_slurm_conf >"$CLUSTER/slurm.conf"

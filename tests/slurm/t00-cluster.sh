@@ -37,13 +37,17 @@ tap_is "$(cluster_strays)" "" "after stop no process is left"
 
 if reason=$(cluster_can_confine); then
     tap_true "a confined cluster with accounting starts" "$cluster" start "$test_dir" --confine --dbd
+    # shellcheck disable=SC1091
+    . "$test_dir/env"
     mask=$(mask_of_step)
     tap_is "$(srun --exact -n1 -c1 bash -c "taskset -pc 0-1023 \$\$ >/dev/null 2>&1; grep Cpus_allowed_list /proc/self/status" | awk '{ print $2 }')" "$mask" \
         "a step cannot leave its cpuset"
     recorded() { sacct -X -n -P -o jobid,state | grep -qx '2|COMPLETED'; }
     tap_within 15 "a finished job is in the accounting" recorded
     "$cluster" stop "$test_dir"
-    tap_is "$(find /sys/fs/cgroup -maxdepth 2 -name 'slurm_n1' | wc -l)" 0 "after stop no cgroup is left"
+    # shellcheck disable=SC1091
+    . "$test_dir/env"
+    tap_is "$(find /sys/fs/cgroup -maxdepth 2 -name "slurm_$ADL_CLUSTER_NODES" | wc -l)" 0 "after stop no cgroup is left"
 else
     tap_skip "a confined cluster" "$reason"
     tap_true "a cluster with accounting starts" "$cluster" start "$test_dir" --dbd

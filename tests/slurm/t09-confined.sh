@@ -16,7 +16,7 @@ tap_within 15 "a confined step registers" has_member "$A"
 tap_within 15 "it has loader threads" has_loaders "$A"
 pid=$(step_pids "$A" | head -n 1)
 group=$(sed -n 's/^[0-9]*:cpuset:\(.*\)/\1/p' "/proc/$pid/cgroup")
-tap_like "$group" "/slurm_n1/uid_0/job_$job/step_0" "it is in a cpuset of its own"
+tap_like "$group" "/slurm_$ADL_CLUSTER_NODES/uid_0/job_$job/step_0" "it is in a cpuset of its own"
 cpuset=$(<"/sys/fs/cgroup/cpuset$group/cpuset.cpus")
 own=$(main_masks "$A")
 sleep 5
@@ -29,7 +29,7 @@ scancel "$A"
 tap_within 15 "the step is released" no_member "$A"
 scancel "$job"
 tap_within 20 "the job ends" no_members
-no_cgroups() { [[ -z $(find /sys/fs/cgroup/cpuset/slurm_n1 -name 'job_*' 2>/dev/null) ]]; }
+no_cgroups() { [[ -z $(find "/sys/fs/cgroup/cpuset/slurm_$ADL_CLUSTER_NODES" -name 'job_*' 2>/dev/null) ]]; }
 tap_within 10 "its cgroups are gone" no_cgroups
 tap_true "no node was drained" no_node_drained
 test_end
