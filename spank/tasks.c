@@ -303,12 +303,24 @@ struct family {
     bool more;
 };
 
-static void add_member(struct family *f, pid_t pid)
+/* Where pid is in the set, or where it would go: there is always a free place. */
+static size_t slot_of(const struct family *f, pid_t pid)
 {
     const size_t size = sizeof f->set / sizeof f->set[0];
     size_t slot = ((size_t)pid * 2654435761u) % size;
     while (f->set[slot] != 0 && f->set[slot] != pid)
         slot = (slot + 1) % size;
+    return slot;
+}
+
+static bool is_member(const struct family *f, pid_t pid)
+{
+    return f->set[slot_of(f, pid)] == pid;
+}
+
+static void add_member(struct family *f, pid_t pid)
+{
+    size_t slot = slot_of(f, pid);
     if (f->set[slot] == pid)
         return;
     if (f->n == f->max) {
@@ -338,12 +350,34 @@ static void add_children_of_threads(const struct tasks *t, struct family *f)
 {
     for (size_t i = 0; i < t->ntasks; i++) {
         const struct task *task = &t->tasks[i];
-        if (task->tid != task->pid && (task->looks < YOUNG_LOOKS || tasks_turn(t, task->tid)))
+        if (task->tid != task->pid && is_member(f, task->pid) &&
+            (task->looks < YOUNG_LOOKS || tasks_turn(t, task->tid)))
             add_children(t, f, task->pid, task->tid);
     }
 }
 
+/* Is the process of that number still the one that it was? A worker's open schedstat is quicker. */
+static bool same_process(const struct tasks *t, pid_t pid, uint64_t start_ticks)
+{
+    const struct task *main_thread = tasks_task(t, pid);
+    struct procfs_stat stat;
+    if (main_thread != NULL && main_thread->fd >= 0 && main_thread->start_ticks == start_ticks)
+        return tasks_alive(t, main_thread);
+    return procfs_process_stat(&t->fs, pid, &stat) == 0 && stat.start_ticks == start_ticks;
+}
+
 /* Down the tree from the ranks and from what was the step's before (whose parent may be gone). */
+static void add_roots(const struct tasks *t, struct family *f)
+{
+    for (size_t i = 0; i < t->nranks; i++)
+        if (same_process(t, t->ranks[i].pid, t->ranks[i].start_ticks))
+            add_member(f, t->ranks[i].pid);
+    for (size_t i = 0; i < t->nprocesses; i++)
+        if (!t->processes[i].is_rank &&
+            same_process(t, t->processes[i].pid, t->processes[i].start_ticks))
+            add_member(f, t->processes[i].pid);
+}
+
 static ssize_t list_by_children(const struct tasks *t, pid_t *pids, size_t max, bool *more)
 {
     struct family *f = calloc(1, sizeof *f);
@@ -351,10 +385,7 @@ static ssize_t list_by_children(const struct tasks *t, pid_t *pids, size_t max, 
         return -1;
     f->pids = pids;
     f->max = max;
-    for (size_t i = 0; i < t->nranks; i++)
-        add_member(f, t->ranks[i].pid);
-    for (size_t i = 0; i < t->nprocesses; i++)
-        add_member(f, t->processes[i].pid);
+    add_roots(t, f);
     add_children_of_threads(t, f);
     for (size_t i = 0; i < f->n; i++) /* grows while it is walked */
         add_children(t, f, f->pids[i], f->pids[i]);
@@ -475,13 +506,6 @@ static void relate_processes(const struct tasks *t, struct process *array, size_
     }
 }
 
-/* A rank's pid that another process bears now is no member, nor is what that one forks. */
-static bool is_stranger(const struct tasks *t, const struct process *p)
-{
-    int index;
-    return !t->grouped && !p->is_rank && rank_of(t, p->pid, &index) != NULL;
-}
-
 /*
  * May a process be taken as it was? In a search for newcomers every one that is known; else a
  * worker that has been looked at a few times, but for its turn: what is wanted of workers at each
@@ -507,7 +531,7 @@ static size_t look_at_processes(const struct tasks *t, enum tasks_depth depth, c
             *p = *old;
             p->seen = t->scan;
             kept++;
-        } else if (pids[i] != t->self && look_at_process(t, pids[i], p) && !is_stranger(t, p)) {
+        } else if (pids[i] != t->self && look_at_process(t, pids[i], p)) {
             kept++;
         }
     }

@@ -42,6 +42,9 @@ static void put(const char *path, const char *format, ...)
         (void)mkdir(full, 0755);
         *p = '/';
     }
+    /* who has the old file open finds it empty: the nearest that a disk comes to a task's end */
+    if (truncate(full, 0) < 0 || unlink(full) < 0)
+        assert_int_equal(errno, ENOENT);
     FILE *f = fopen(full, "w");
     assert_non_null(f);
     fputs(text, f);
@@ -179,6 +182,12 @@ static void list_pids(const struct layout *l, const char *pids)
     char path[512];
     if (l->step_directory == NULL)
         return;
+    const char *user = strstr(l->step_directory, "/user");
+    if (user != NULL) { /* slurmstepd and its helpers have a group beside the tasks' */
+        snprintf(path, sizeof path, "%.*s/slurm/cgroup.procs", (int)(user - l->step_directory),
+                 l->step_directory);
+        put(path, "50\n51\n");
+    }
     snprintf(path, sizeof path, "%s/cgroup.procs", l->step_directory);
     put(path, "%s", l->task_directory == NULL ? pids : "");
     if (l->task_directory == NULL)
@@ -206,6 +215,8 @@ static void lay_out(const struct layout *l)
     stranger.pid = 200;
     stranger.ppid = 60;
     stranger.cgroup = l->stranger;
+    put_process(&daemon);
+    daemon.pid = 51;
     put_process(&daemon);
     put_process(&rank);
     put_thread(&rank, 101, "pt_data_pin");
@@ -298,6 +309,43 @@ static void workers_come_and_go(void **state)
     assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_int_equal(t.nprocesses, 1);
     tasks_free(&t);
+}
+
+/* Without groups the numbers are all there is: one in other hands must lead nowhere. */
+static void a_number_in_other_hands(void **state)
+{
+    (void)state;
+    for (size_t i = 4; i < COUNT(layouts); i++) {
+        struct tasks t;
+        struct fake worker = worker_process(&layouts[i], 110), strangers = worker, rank;
+        lay_out(&layouts[i]);
+        open_tasks(&t);
+        assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+        assert_non_null(tasks_process(&t, 110));
+        strangers.pid = 300; /* 110 is somebody else's now, with a child */
+        worker.ppid = 200;
+        worker.start = 9000;
+        strangers.ppid = 110;
+        put_process(&worker);
+        put_process(&strangers);
+        put("/proc/100/task/100/children", "");
+        put("/proc/110/task/110/children", "300 ");
+        put("/proc/300/task/300/children", "");
+        assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+        assert_null(tasks_process(&t, 110));
+        assert_null(tasks_process(&t, 300));
+        assert_non_null(tasks_process(&t, 100));
+        rank = rank_process(&layouts[i]);
+        rank.start = 9000;
+        put_process(&rank);
+        put("/proc/100/task/100/children", "110 ");
+        assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+        assert_null(tasks_process(&t, 100));
+        assert_null(tasks_process(&t, 110));
+        tasks_free(&t);
+        drop("");
+        assert_int_equal(mkdir(root, 0700), 0);
+    }
 }
 
 static void the_young_are_looked_at_again(void **state)
@@ -548,6 +596,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TREE(every_layout_gives_the_same_answer),
         TREE(workers_come_and_go),
+        TREE(a_number_in_other_hands),
         TREE(the_young_are_looked_at_again),
         TREE(a_thread_may_get_its_name_late),
         TREE(forked_ranks_are_no_loaders),
