@@ -17,7 +17,8 @@ EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/etc.sh tests/unit/m
 # predictor
 check_PROGRAMS += tests/unit/test_predictor_learner tests/unit/test_predictor_terms \
 	tests/unit/test_predictor_files tests/unit/test_predictor_fit
-TESTS += tests/unit/test_predictor_learner tests/unit/test_predictor_terms \
+EXTRA_DIST += tests/unit/predict.sh
+TESTS += tests/unit/predict.sh tests/unit/test_predictor_learner tests/unit/test_predictor_terms \
 	tests/unit/test_predictor_files tests/unit/test_predictor_fit
 tests_unit_test_predictor_learner_SOURCES = tests/unit/test_predictor_learner.c tests/unit/predictor_sim.h
 tests_unit_test_predictor_learner_CPPFLAGS = $(UNIT_CPPFLAGS)
