@@ -9,10 +9,12 @@
 #include "decide.h"
 #include "demand.h"
 #include "log.h"
+#include "recorder.h"
 #include "server.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,18 +101,39 @@ static int fill(struct member *member, const struct msg_register *r, uint64_t no
 /* The node's topology, if it is known; whether to ask for it otherwise. */
 static bool find_topology(struct ctld *ctld, struct node *node, const char *digest, uint64_t now)
 {
-    struct topo_entry *entry;
-
     if (digest[0] == '\0')
         return false;
-    entry = topostore_get(ctld->store, digest);
-    if (entry == NULL)
-        return topostore_wants(ctld->store, digest, now);
-    if (entry != node->topology)
-        node->claims_stale = true;
+    if (node->topology == NULL || strcmp(node->digest, digest) != 0) {
+        (void)snprintf(node->digest, sizeof(node->digest), "%s", digest);
+        agent_use_topology(ctld, node);
+    }
+    return node->topology == NULL && topostore_wants(ctld->store, digest, now);
+}
+
+void agent_use_topology(struct ctld *ctld, struct node *node)
+{
+    struct topo_entry *entry = topostore_get(ctld->store, node->digest);
+
     topostore_release(node->topology);
     node->topology = entry;
-    return false;
+    node->claims_stale = true;
+}
+
+void agent_topology_ready(const char *digest, void *arg)
+{
+    struct ctld *ctld = arg;
+    size_t nodes = 0;
+
+    for (size_t i = 0; i < ctld->registry.node_buckets; i++) {
+        for (struct node *n = ctld->registry.nodes[i]; n != NULL; n = n->next) {
+            if (n->topology != NULL || strcmp(n->digest, digest) != 0)
+                continue;
+            agent_use_topology(ctld, n);
+            control_touch(ctld, n);
+            nodes++;
+        }
+    }
+    log_info("topology %s is known; %zu nodes have it", digest, nodes);
 }
 
 /* What the loaders are bound to right now, in the member's own words. */
@@ -188,6 +211,7 @@ void agent_register(struct session *session, const struct wire_view *view)
     session_set_agent(session, member);
     ctld->registrations++;
     log_registration(member, &r);
+    recorder_registered(ctld, member);
     msg_register_free(&r);
     control_registered(ctld, member);
     if (welcome(session, wanted) < 0)
@@ -199,27 +223,16 @@ void agent_register(struct session *session, const struct wire_view *view)
 static void take_topology(struct session *session, const struct wire_view *view)
 {
     struct ctld *ctld = session->ctld;
-    struct node *node = session->member->node;
     struct msg_topology t;
-    struct topo_entry *entry;
-    char error[256] = "";
 
     if (!session->topology_wanted || msg_topology_read(view, &t) < 0) {
         session_refuse(session, MSG_REFUSED_INVALID, 0, "a topology that was not asked for");
         return;
     }
     session->topology_wanted = false;
-    entry = topostore_put(ctld->store, t.digest, t.xml, t.xml_length, error, sizeof(error));
-    if (entry == NULL) {
-        log_warning("node %s: its topology is not used: %s", node->name, error);
-        return;
-    }
-    topostore_release(node->topology);
-    node->topology = entry;
-    node->claims_stale = true;
-    log_info("node %s: topology %s, %zu PUs in %u cores", node->name, t.digest,
-             topostore_topo(entry)->npus, topostore_topo(entry)->ncores);
-    control_touch(ctld, node);
+    if (!topostore_put(ctld->store, t.digest, t.xml, t.xml_length))
+        log_warning("node %s: its topology is not used: too many are being read",
+                    session->member->node->name);
 }
 
 static void take_ack(struct session *session, const struct wire_view *view)
@@ -300,6 +313,7 @@ static void take_report(struct session *session, const struct wire_view *view)
     member->failed_binds = r.failed;
     member->gpu_busy = (float)r.gpu_busy;
     demand_observe(member, &r, now);
+    recorder_report(ctld, member, &r);
     renew(session);
     if (session->state != SESSION_AGENT)
         return;
@@ -316,6 +330,7 @@ static void take_goodbye(struct session *session, const struct wire_view *view)
         return;
     }
     session->goodbye = true;
+    recorder_gone(session->ctld, session->member, &g);
     session_close(session);
 }
 
@@ -351,6 +366,7 @@ void agent_gone(struct session *session, struct member *member)
         log_info("%s on %s released", name, member->node->name);
     } else {
         ctld->losses++;
+        recorder_gone(ctld, member, NULL);
         log_warning("%s on %s: connection lost; its cores leave the pool", name,
                     member->node->name);
     }

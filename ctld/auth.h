@@ -1,16 +1,12 @@
 /*
- * Munge credentials, decoded in worker threads: munged may be slow or stopped, and the loop must
+ * Munge credentials, decoded by worker threads: munged may be slow or stopped, and the loop must
  * not wait for it. The queue is bounded; whoever does not fit is told to come back.
- *
- * A worker touches nothing but its job: the credential in, the payload out. Which session a job
- * belongs to is known to the loop's thread alone.
  */
 #ifndef ADLOADER_AUTH_H
 #define ADLOADER_AUTH_H
 
 #include <stddef.h>
 
-struct auth;
 struct auth_job;
 struct ctld;
 struct session;
@@ -20,7 +16,7 @@ int auth_init(struct ctld *ctld, char *error, size_t error_size);
 void auth_fini(struct ctld *ctld);
 
 /* Decode for this session; session_authenticated() is called later. NULL: no room. */
-struct auth_job *auth_submit(struct auth *auth, struct session *session, const char *credential,
+struct auth_job *auth_submit(struct ctld *ctld, struct session *session, const char *credential,
                              size_t length);
 
 /* The session is gone: nobody waits for this job any more. */

@@ -392,9 +392,11 @@ static void insert_ghost(struct control *control, struct ghost *ghost)
     struct ghost *at;
 
     TAILQ_FOREACH_REVERSE(at, &control->ghosts, ghost_list, by_end)
-    if (at->until_ms <= ghost->until_ms) {
-        TAILQ_INSERT_AFTER(&control->ghosts, at, ghost, by_end);
-        return;
+    {
+        if (at->until_ms <= ghost->until_ms) {
+            TAILQ_INSERT_AFTER(&control->ghosts, at, ghost, by_end);
+            return;
+        }
     }
     TAILQ_INSERT_HEAD(&control->ghosts, ghost, by_end);
 }

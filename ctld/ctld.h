@@ -1,6 +1,7 @@
 /*
  * The controller as a whole: what main() sets up and everything else shares. One thread runs all
- * of it in libevent's loop; only auth.c has worker threads, which touch nothing in here.
+ * of it in libevent's loop; what may take long is done by workers.h's threads, which touch nothing
+ * in here.
  */
 #ifndef ADLOADER_CTLD_H
 #define ADLOADER_CTLD_H
@@ -19,7 +20,8 @@
 #define CTLD_VERSION PACKAGE_VERSION /* config.h */
 
 struct server;
-struct auth;
+struct workers;
+struct recorder;
 
 struct ctld {
     struct event_base *base;
@@ -29,7 +31,8 @@ struct ctld {
     struct topostore *store;
     struct control control;
     struct server *server;
-    struct auth *auth;
+    struct workers *auth; /* decode credentials */
+    struct recorder *recorder;
     struct wire_writer writer; /* for one message at a time */
     uint64_t instance;
     uint64_t started_ms;

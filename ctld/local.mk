@@ -15,8 +15,26 @@ libadl_alloc_la_LIBADD = $(HWLOC_LIBS)
 noinst_LTLIBRARIES += libadl_ctld.la
 libadl_ctld_la_SOURCES = ctld/claims.c ctld/claims.h ctld/reconcile.c ctld/reconcile.h
 
+# The job's record in Slurm's accounting: for the controller and the tool.
+noinst_LTLIBRARIES += libadl_record.la
+libadl_record_la_SOURCES = ctld/record.c ctld/record.h
+libadl_record_la_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
+libadl_record_la_LIBADD = $(JSON_C_LIBS)
+
+# The controller's helper: alone in it is libslurm, which may end or stop its process.
+if HAVE_LIBSLURM
+pkglibexec_PROGRAMS += adloader-slurmjob
+adloader_slurmjob_SOURCES = ctld/slurmjob_main.c ctld/slurmjob.c ctld/slurmjob.h \
+	ctld/slurm_compat.h ctld/record.h
+adloader_slurmjob_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+adloader_slurmjob_LDADD = $(SLURM_LIBS)
+endif
+
 sbin_PROGRAMS += adloaderctld
 adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
+	ctld/jobwriter.c ctld/jobwriter.h ctld/slurmjob.h \
+	ctld/memberuse.c ctld/memberuse.h \
+	ctld/recorder.c ctld/recorder.h \
 	ctld/agent.c ctld/agent.h \
 	ctld/answer.c ctld/answer.h \
 	ctld/auth.c ctld/auth.h \
@@ -30,8 +48,9 @@ adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
 	ctld/reload.c ctld/reload.h \
 	ctld/server.c ctld/server.h \
 	ctld/session.c ctld/session.h \
-	ctld/topostore.c ctld/topostore.h
-adloaderctld_CPPFLAGS = $(AM_CPPFLAGS)
+	ctld/topostore.c ctld/topostore.h \
+	ctld/workers.c ctld/workers.h
+adloaderctld_CPPFLAGS = $(AM_CPPFLAGS) -DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 adloaderctld_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
-adloaderctld_LDADD = libadl_ctld.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
+adloaderctld_LDADD = libadl_ctld.la libadl_record.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
 	$(LIBEVENT_LIBS) $(JSON_C_LIBS) $(MUNGE_LIBS)

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "agent.h"
 #include "auth.h"
 #include "clock.h"
 #include "conf.h"
@@ -11,6 +12,7 @@
 #include "ctld.h"
 #include "daemon.h"
 #include "log.h"
+#include "recorder.h"
 #include "reload.h"
 #include "server.h"
 
@@ -188,8 +190,9 @@ static int core_init(struct ctld *ctld, char *error, size_t error_size)
     event_set_log_callback(log_libevent);
     ctld->started_ms = clock_monotonic_ms();
     ctld->base = event_base_new();
-    ctld->store = topostore_new(ctld->conf->state_dir);
-    if (ctld->base == NULL || ctld->store == NULL || registry_init(&ctld->registry) < 0 ||
+    if (ctld->base == NULL || registry_init(&ctld->registry) < 0 ||
+        (ctld->store = topostore_new(ctld->base, ctld->conf->state_dir, agent_topology_ready,
+                                     ctld)) == NULL ||
         getrandom(&ctld->instance, sizeof(ctld->instance), 0) != sizeof(ctld->instance)) {
         (void)snprintf(error, error_size, "cannot start: %s", strerror(errno));
         return -1;
@@ -217,7 +220,8 @@ static int serve(struct ctld *ctld, struct daemon *daemon)
     if (core_init(ctld, error, sizeof(error)) == 0 &&
         daemon_pid_file(daemon, ctld->conf->pid_file, error, sizeof(error)) == 0 &&
         signals_init(ctld, events) == 0 && auth_init(ctld, error, sizeof(error)) == 0 &&
-        control_init(ctld) == 0 && server_init(ctld, error, sizeof(error)) == 0) {
+        recorder_init(ctld) == 0 && control_init(ctld) == 0 &&
+        server_init(ctld, error, sizeof(error)) == 0) {
         log_info("version %s, listening on %s", CTLD_VERSION, ctld->conf->socket);
         daemon_ready(daemon);
         rc = event_base_dispatch(ctld->base) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -226,6 +230,7 @@ static int serve(struct ctld *ctld, struct daemon *daemon)
         log_error("%s", error);
         daemon_failed(daemon, error);
     }
+    recorder_fini(ctld); /* first: agents that lose us now have not ended */
     server_fini(ctld);
     control_fini(ctld);
     auth_fini(ctld);

@@ -23,6 +23,7 @@
 #include <sys/queue.h>
 
 struct session;
+struct member_use;
 struct node;
 struct job;
 
@@ -74,6 +75,7 @@ struct member {
     uint64_t state_sent_ms;   /* when the learned state last went out */
     uint32_t loader_tasks, workers, drift, failed_binds;
     float gpu_busy, main_use; /* last report; NAN unknown; cores */
+    struct member_use *use;   /* for the job's record, owned; NULL none yet */
     bool learned;             /* LearnTime is over and no loader task was seen, or one was */
 
     /* what was decided */
@@ -109,7 +111,8 @@ struct node {
     size_t nmembers, capacity;
     struct ghost *ghosts;
 
-    struct topo_entry *topology; /* reference into the store; NULL unknown */
+    char digest[MSG_DIGEST_MAX]; /* of its topology; "" unknown */
+    struct topo_entry *topology; /* reference into the store; NULL not there (yet) */
     struct topo *flat;           /* instead, made from the CPUs seen */
     struct cpus pool;            /* loader cores to divide */
     struct cpus free;            /* of them, assigned to nobody */

@@ -160,7 +160,7 @@ static void hello_frame(struct session *session, const struct wire_view *view)
             session_refuse(session, MSG_REFUSED_INVALID, 0, "the credential cannot be read");
             return;
         }
-        session->auth_job = auth_submit(session->ctld->auth, session, credential, length);
+        session->auth_job = auth_submit(session->ctld, session, credential, length);
         if (session->auth_job == NULL)
             session_refuse(session, MSG_REFUSED_BUSY, 1000, "too many credentials are waiting");
         else

@@ -5,6 +5,7 @@
 
 #include "log.h"
 #include "wire.h"
+#include "workers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 
 #define ASK_AGAIN_MS 5000u
 #define ASKED_MAX    16u
+#define QUEUE_MAX    64u
 
 struct topo_entry {
     char digest[TOPO_DIGEST_MAX];
@@ -26,12 +28,15 @@ struct topo_entry {
     uint64_t used;       /* order of use, for making room */
 };
 
-struct asked {
+struct asked { /* a digest that somebody was asked for, or that is being read */
     char digest[TOPO_DIGEST_MAX];
     uint64_t at_ms;
 };
 
 struct topostore {
+    struct workers *workers;
+    topostore_ready ready;
+    void *arg;
     int directory; /* -1: memory only */
     struct topo_entry *entries[TOPOSTORE_MAX];
     size_t nentries;
@@ -40,7 +45,21 @@ struct topostore {
     unsigned next_asked;
 };
 
-bool topostore_digest_ok(const char *digest)
+/* One topology being read or written by the thread. */
+struct job {
+    struct work work;
+    struct topostore *store; /* the loop's alone */
+    int directory;           /* of its own; -1: none */
+    char digest[TOPO_DIGEST_MAX];
+    char *xml; /* NULL: read it from the file */
+    size_t length;
+    /* result */
+    struct topo *topo;
+    char error[256];
+};
+
+/* A digest is lower-case hex and nothing else, so that it may name a file. */
+static bool digest_ok(const char *digest)
 {
     size_t length = strlen(digest);
 
@@ -121,18 +140,17 @@ static void trim_files(int directory)
     }
 }
 
-static void save(const struct topostore *store, const char *digest, const char *xml, size_t length)
+static void save(int directory, const char *digest, const char *xml, size_t length)
 {
     char name[TOPO_DIGEST_MAX + 8], temporary[TOPO_DIGEST_MAX + 16];
     int fd;
 
-    if (store->directory < 0)
+    if (directory < 0)
         return;
-    trim_files(store->directory);
+    trim_files(directory);
     file_name(digest, name);
     (void)snprintf(temporary, sizeof(temporary), ".%s.new", name);
-    fd = openat(store->directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                0644);
+    fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0) {
         log_warning("cannot write topology %s into StateDir: %s; it is kept in memory only", digest,
                     strerror(errno));
@@ -142,13 +160,13 @@ static void save(const struct topostore *store, const char *digest, const char *
         log_warning("cannot write topology %s into StateDir: %s; it is kept in memory only", digest,
                     strerror(errno));
         (void)close(fd);
-        (void)unlinkat(store->directory, temporary, 0);
+        (void)unlinkat(directory, temporary, 0);
         return;
     }
-    if (close(fd) < 0 || renameat(store->directory, temporary, store->directory, name) < 0) {
+    if (close(fd) < 0 || renameat(directory, temporary, directory, name) < 0) {
         log_warning("cannot keep topology %s in StateDir: %s; it is kept in memory only", digest,
                     strerror(errno));
-        (void)unlinkat(store->directory, temporary, 0);
+        (void)unlinkat(directory, temporary, 0);
     }
 }
 
@@ -178,16 +196,16 @@ static char *read_whole(int fd, size_t *length)
     return data;
 }
 
-static char *load(const struct topostore *store, const char *digest, size_t *length)
+static char *load(int directory, const char *digest, size_t *length)
 {
     char name[TOPO_DIGEST_MAX + 8];
     char *data;
     int fd;
 
-    if (store->directory < 0)
+    if (directory < 0)
         return NULL;
     file_name(digest, name);
-    fd = openat(store->directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return NULL;
     data = read_whole(fd, length);
@@ -195,40 +213,65 @@ static char *load(const struct topostore *store, const char *digest, size_t *len
     return data;
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
-
-struct topostore *topostore_new(const char *state_dir)
+static bool file_exists(int directory, const char *digest)
 {
-    struct topostore *store = calloc(1, sizeof(*store));
+    char name[TOPO_DIGEST_MAX + 8];
 
-    if (store == NULL)
-        return NULL;
-    store->directory = -1;
-    if (state_dir[0] == '\0')
-        return store;
-    store->directory = open_directory(state_dir);
-    if (store->directory < 0)
-        log_warning("cannot use StateDir %s for topologies: %s; they are kept in memory only and "
-                    "asked for again after a restart",
-                    state_dir, strerror(errno));
-    return store;
+    file_name(digest, name);
+    return directory >= 0 && faccessat(directory, name, R_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
+
+static void forget_file(int directory, const char *digest)
+{
+    char name[TOPO_DIGEST_MAX + 8];
+
+    file_name(digest, name);
+    (void)unlinkat(directory, name, 0);
+}
+
+/* ---- the thread's part ------------------------------------------------------------------------
+ */
+
+static void discard(struct work *work)
+{
+    struct job *job = (struct job *)work;
+
+    if (job->directory >= 0)
+        (void)close(job->directory);
+    topo_free(job->topo);
+    free(job->xml);
+    free(job);
+}
+
+static void read_topology(struct work *work)
+{
+    struct job *job = (struct job *)work;
+    bool from_file = job->xml == NULL;
+    char actual[TOPO_DIGEST_MAX];
+
+    if (from_file)
+        job->xml = load(job->directory, job->digest, &job->length);
+    if (job->xml == NULL) {
+        (void)snprintf(job->error, sizeof(job->error), "its file cannot be read");
+        return;
+    }
+    topo_digest(job->xml, job->length, actual);
+    if (strcmp(actual, job->digest) != 0)
+        (void)snprintf(job->error, sizeof(job->error), "the text's digest is %s", actual);
+    else
+        job->topo = topo_from_xml(job->xml, job->length, job->error, sizeof(job->error));
+    if (job->topo != NULL && !from_file)
+        save(job->directory, job->digest, job->xml, job->length);
+    else if (job->topo == NULL && from_file)
+        forget_file(job->directory, job->digest); /* so that somebody is asked next time */
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void entry_free(struct topo_entry *entry)
 {
     topo_free(entry->topo);
     free(entry);
-}
-
-void topostore_free(struct topostore *store)
-{
-    if (store == NULL)
-        return;
-    for (size_t i = 0; i < store->nentries; i++)
-        entry_free(store->entries[i]);
-    if (store->directory >= 0)
-        (void)close(store->directory);
-    free(store);
 }
 
 /* Room for one more: the longest unused entry that nobody refers to goes. */
@@ -249,7 +292,7 @@ static bool make_room(struct topostore *store)
     return true;
 }
 
-static struct topo_entry *find(struct topostore *store, const char *digest)
+struct topo_entry *topostore_get(struct topostore *store, const char *digest)
 {
     for (size_t i = 0; i < store->nentries; i++) {
         struct topo_entry *entry = store->entries[i];
@@ -263,78 +306,6 @@ static struct topo_entry *find(struct topostore *store, const char *digest)
     return NULL;
 }
 
-static struct topo_entry *add(struct topostore *store, const char *digest, const char *xml,
-                              size_t length, char *error, size_t error_size)
-{
-    char actual[TOPO_DIGEST_MAX];
-    struct topo_entry *entry;
-
-    topo_digest(xml, length, actual);
-    if (strcmp(actual, digest) != 0) {
-        (void)snprintf(error, error_size, "the text's digest is %s", actual);
-        return NULL;
-    }
-    if (!make_room(store)) {
-        (void)snprintf(error, error_size, "%u topologies are in use already", TOPOSTORE_MAX);
-        return NULL;
-    }
-    entry = calloc(1, sizeof(*entry));
-    if (entry == NULL) {
-        (void)snprintf(error, error_size, "out of memory");
-        return NULL;
-    }
-    entry->topo = topo_from_xml(xml, length, error, error_size);
-    if (entry->topo == NULL) {
-        free(entry);
-        return NULL;
-    }
-    (void)snprintf(entry->digest, sizeof(entry->digest), "%s", digest);
-    entry->references = 1;
-    entry->used = ++store->uses;
-    store->entries[store->nentries++] = entry;
-    return entry;
-}
-
-struct topo_entry *topostore_get(struct topostore *store, const char *digest)
-{
-    char error[512] = "";
-    struct topo_entry *entry;
-    size_t length = 0;
-    char *xml;
-
-    if (!topostore_digest_ok(digest))
-        return NULL;
-    entry = find(store, digest);
-    if (entry != NULL)
-        return entry;
-    xml = load(store, digest, &length);
-    if (xml == NULL)
-        return NULL;
-    entry = add(store, digest, xml, length, error, sizeof(error));
-    if (entry == NULL)
-        log_warning("topology file %s.xml in StateDir is not used: %s", digest, error);
-    free(xml);
-    return entry;
-}
-
-struct topo_entry *topostore_put(struct topostore *store, const char *digest, const char *xml,
-                                 size_t length, char *error, size_t error_size)
-{
-    struct topo_entry *entry;
-
-    if (!topostore_digest_ok(digest) || length > WIRE_LARGE_FRAME) {
-        (void)snprintf(error, error_size, "bad digest or size");
-        return NULL;
-    }
-    entry = find(store, digest);
-    if (entry != NULL)
-        return entry;
-    entry = add(store, digest, xml, length, error, error_size);
-    if (entry != NULL)
-        save(store, digest, xml, length);
-    return entry;
-}
-
 void topostore_release(struct topo_entry *entry)
 {
     if (entry != NULL)
@@ -346,18 +317,81 @@ const struct topo *topostore_topo(const struct topo_entry *entry)
     return entry->topo;
 }
 
-bool topostore_wants(struct topostore *store, const char *digest, uint64_t now_ms)
+/* Takes the topology over; NULL in error on success. */
+static const char *add(struct topostore *store, const char *digest, struct topo *topo)
 {
     struct topo_entry *entry;
-    struct asked *asked;
 
-    if (!topostore_digest_ok(digest))
+    if (!make_room(store)) {
+        topo_free(topo);
+        return "too many different ones are in use";
+    }
+    entry = calloc(1, sizeof(*entry));
+    if (entry == NULL) {
+        topo_free(topo);
+        return "out of memory";
+    }
+    (void)snprintf(entry->digest, sizeof(entry->digest), "%s", digest);
+    entry->topo = topo;
+    entry->used = ++store->uses;
+    store->entries[store->nentries++] = entry;
+    return NULL;
+}
+
+static void topology_read(struct work *work)
+{
+    struct job *job = (struct job *)work;
+    struct topostore *store = job->store;
+    struct topo_entry *known = topostore_get(store, job->digest);
+    const char *trouble = job->error;
+
+    topostore_release(known);
+    if (known == NULL && job->topo != NULL) {
+        trouble = add(store, job->digest, job->topo);
+        job->topo = NULL;
+    }
+    if (known == NULL && trouble != NULL)
+        log_warning("topology %s is not used: %s", job->digest, trouble);
+    else if (known == NULL)
+        store->ready(job->digest, store->arg);
+    discard(work);
+}
+
+static bool submit(struct topostore *store, const char *digest, const char *xml, size_t length)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL)
         return false;
-    entry = topostore_get(store, digest);
-    if (entry != NULL) {
-        topostore_release(entry);
+    job->work = (struct work){.run = read_topology, .done = topology_read, .discard = discard};
+    job->store = store;
+    job->directory = store->directory >= 0 ? fcntl(store->directory, F_DUPFD_CLOEXEC, 3) : -1;
+    (void)snprintf(job->digest, sizeof(job->digest), "%s", digest);
+    job->length = length;
+    if (xml != NULL) {
+        job->xml = malloc(length);
+        if (job->xml != NULL)
+            memcpy(job->xml, xml, length);
+    }
+    if ((xml != NULL && job->xml == NULL) || !workers_submit(store->workers, &job->work)) {
+        discard(&job->work);
         return false;
     }
+    return true;
+}
+
+bool topostore_put(struct topostore *store, const char *digest, const char *xml, size_t length)
+{
+    return digest_ok(digest) && length > 0 && length <= WIRE_LARGE_FRAME &&
+           submit(store, digest, xml, length);
+}
+
+bool topostore_wants(struct topostore *store, const char *digest, uint64_t now_ms)
+{
+    struct asked *asked;
+
+    if (!digest_ok(digest))
+        return false;
     for (unsigned i = 0; i < ASKED_MAX; i++)
         if (strcmp(store->asked[i].digest, digest) == 0 &&
             now_ms - store->asked[i].at_ms < ASK_AGAIN_MS)
@@ -366,5 +400,42 @@ bool topostore_wants(struct topostore *store, const char *digest, uint64_t now_m
     store->next_asked = (store->next_asked + 1) % ASKED_MAX;
     (void)snprintf(asked->digest, sizeof(asked->digest), "%s", digest);
     asked->at_ms = now_ms;
-    return true;
+    return !file_exists(store->directory, digest) || !submit(store, digest, NULL, 0);
+}
+
+struct topostore *topostore_new(struct event_base *base, const char *state_dir,
+                                topostore_ready ready, void *arg)
+{
+    struct topostore *store = calloc(1, sizeof(*store));
+
+    if (store == NULL)
+        return NULL;
+    store->ready = ready;
+    store->arg = arg;
+    store->directory = -1;
+    store->workers = workers_new(base, 1, QUEUE_MAX);
+    if (store->workers == NULL) {
+        free(store);
+        return NULL;
+    }
+    if (state_dir[0] == '\0')
+        return store;
+    store->directory = open_directory(state_dir);
+    if (store->directory < 0)
+        log_warning("cannot use StateDir %s for topologies: %s; they are kept in memory only and "
+                    "asked for again after a restart",
+                    state_dir, strerror(errno));
+    return store;
+}
+
+void topostore_free(struct topostore *store)
+{
+    if (store == NULL)
+        return;
+    workers_free(store->workers);
+    for (size_t i = 0; i < store->nentries; i++)
+        entry_free(store->entries[i]);
+    if (store->directory >= 0)
+        (void)close(store->directory);
+    free(store);
 }

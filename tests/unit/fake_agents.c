@@ -53,6 +53,7 @@ void controller_write_conf(const struct controller *c, const char *extra)
     put_default(f, extra, "SettleTime", "200ms");
     put_default(f, extra, "LearnTime", "400ms");
     put_default(f, extra, "MinHoldTime", "200ms");
+    put_default(f, extra, "SacctField", "none"); /* no Slurm here, and not the host's */
     assert_int_equal(fclose(f), 0);
 }
 
@@ -525,12 +526,23 @@ void agent_register(const struct controller *c, struct agent *a)
     memcpy(r.nonce, a->challenge.nonce, sizeof(r.nonce));
     memcpy(r.state, a->state, a->state_length);
     (void)snprintf(r.agent, sizeof(r.agent), "test");
+    (void)snprintf(r.topology_digest, sizeof(r.topology_digest), "%s", a->digest);
     (void)snprintf(r.node, sizeof(r.node), "%s", a->node);
     (void)snprintf(r.host, sizeof(r.host), "%s", a->node);
     assert_int_equal(msg_register_write(&w, &r), 0);
     agent_send(c, a, w.data, w.length);
     wire_writer_free(&w);
     assert_true(agents_pump(one, 1, 10000, answered));
+}
+
+void agent_send_topology(struct agent *a, const char *digest, const char *xml, size_t length)
+{
+    struct msg_topology t = {.xml = xml, .xml_length = length};
+    struct wire_writer w = {0};
+
+    (void)snprintf(t.digest, sizeof(t.digest), "%s", digest);
+    assert_int_equal(msg_topology_write(&w, &t), 0);
+    send_writer(a, &w);
 }
 
 void agent_report(struct agent *a, unsigned interval_ms)

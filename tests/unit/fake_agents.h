@@ -53,6 +53,7 @@ struct agent {
     struct hints hints;
     uint64_t age_ms;
     bool unconfined;
+    char digest[MSG_DIGEST_MAX]; /* of the node's topology */
     /* how it behaves */
     bool mute;                /* takes assignments but never acknowledges */
     bool deaf;                /* does not read at all */
@@ -86,6 +87,8 @@ void agent_free(struct agent *a);
 void agent_connect(const struct controller *c, struct agent *a);
 /* REGISTER with what it holds (if it was assigned something before) and wait for the answer. */
 void agent_register(const struct controller *c, struct agent *a);
+/* The node's topology, as it says in its digest or not. */
+void agent_send_topology(struct agent *a, const char *digest, const char *xml, size_t length);
 void agent_report(struct agent *a, unsigned interval_ms);
 void agent_goodbye(struct agent *a);
 void agent_hang_up(struct agent *a); /* without a word; what it holds it keeps */

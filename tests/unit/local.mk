@@ -164,7 +164,15 @@ tests_unit_test_reconcile_LDADD = libadl_ctld.la libadl_alloc.la libadl_common.l
 tests_unit_test_ctld_SOURCES = tests/unit/test_ctld.c tests/unit/fake_agents.c tests/unit/fake_agents.h
 tests_unit_test_ctld_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
-tests_unit_test_ctld_LDADD = libadl_common.la $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_ctld_LDADD = libadl_alloc.la libadl_common.la $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
+
+# The job's record in Slurm's accounting.
+check_PROGRAMS += tests/unit/test_record
+TESTS += tests/unit/test_record
+tests_unit_test_record_SOURCES = tests/unit/test_record.c tests/unit/rng.h
+tests_unit_test_record_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_record_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)
+tests_unit_test_record_LDADD = libadl_record.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
 
 # client and workload: the client library against an agent of the test's own; adltrain's parts, then
 # the program

@@ -4,6 +4,8 @@
 #include "fake_agents.h"
 
 #include "clock.h"
+#include "rng.h"
+#include "topo.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -846,6 +848,215 @@ static void test_many_connections(void **state)
     controller_discard(&c, false);
 }
 
+/* ---- topologies --------------------------------------------------------------------------------
+ */
+
+/* "known" or "flat" */
+static const char *topology_of(const struct controller *c, char *buf, size_t size)
+{
+    json_object *root = ask_json(c, "status", "");
+    json_object *node = json_object_array_get_idx(get(root, "nodes"), 0);
+
+    (void)snprintf(buf, size, "%s", json_object_get_string(get(node, "topology")));
+    json_object_put(root);
+    return buf;
+}
+
+static bool becomes_known(const struct controller *c)
+{
+    char buf[16];
+
+    for (int i = 0; i < 300; i++) {
+        if (strcmp(topology_of(c, buf, sizeof(buf)), "known") == 0)
+            return true;
+        (void)poll(NULL, 0, 20);
+    }
+    return false;
+}
+
+static void with_digest(struct agent *a, uint32_t job, const char *node, const char *digest)
+{
+    agent_init(a, job, 0, node, "0");
+    (void)snprintf(a->digest, sizeof(a->digest), "%s", digest);
+}
+
+/* Asked for once, kept over a restart. */
+static void test_topology(void **state)
+{
+    struct controller c;
+    struct agent first, second;
+    char digest[TOPO_DIGEST_MAX], error[256] = "";
+    size_t length = 0;
+    char *xml = topo_export_this_machine(&length, error, sizeof(error));
+
+    (void)state;
+    assert_non_null(xml);
+    topo_digest(xml, length, digest);
+    controller_prepare(&c, "");
+    controller_start(&c);
+    with_digest(&first, 1, "n1", digest);
+    with_digest(&second, 2, "n1", digest);
+    agent_register(&c, &first);
+    agent_register(&c, &second);
+    assert_true(first.welcome.topology_wanted);
+    assert_false(second.welcome.topology_wanted); /* one is enough */
+    agent_send_topology(&first, digest, xml, length);
+    assert_true(becomes_known(&c));
+    (void)controller_end(&c, SIGKILL);
+    agent_hang_up(&first);
+    agent_hang_up(&second);
+    controller_start(&c);
+    agent_register(&c, &second);
+    assert_false(second.welcome.topology_wanted);
+    assert_true(becomes_known(&c));
+    agent_free(&first);
+    agent_free(&second);
+    free(xml);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* What is not the topology that was announced, or none at all, changes nothing. */
+static void test_bad_topology(void **state)
+{
+    static const char *const texts[] = {"<topology>", "",
+                                        "<?xml version=\"1.0\"?>\n<!DOCTYPE topology "
+                                        "SYSTEM \"/etc/passwd\">\n<topology/>"};
+    struct controller c;
+    struct agent a;
+    struct agent *one[] = {&a};
+    char digest[TOPO_DIGEST_MAX], buf[16], path[200];
+    FILE *f;
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    for (unsigned i = 0; i < 3; i++) {
+        if (texts[i][0] == '\0')
+            (void)snprintf(digest, sizeof(digest), "%032x", 7u); /* not its digest */
+        else
+            topo_digest(texts[i], strlen(texts[i]), digest);
+        with_digest(&a, 1 + i, "n1", digest);
+        agent_register(&c, &a);
+        assert_true(a.welcome.topology_wanted);
+        agent_send_topology(&a, digest, texts[i][0] == '\0' ? "else" : texts[i],
+                            texts[i][0] == '\0' ? 4 : strlen(texts[i]));
+        assert_true(controller_logs(&c, digest));
+        agents_run(one, 1, 100, 300);
+        assert_false(a.ended || a.refused);
+        assert_string_equal(topology_of(&c, buf, sizeof(buf)), "flat");
+        agent_goodbye(&a);
+        agent_free(&a);
+    }
+    /* A damaged file is not used, and goes; next time somebody is asked. */
+    (void)snprintf(digest, sizeof(digest), "%032x", 9u);
+    (void)snprintf(path, sizeof(path), "%s/topologies/%s.xml", c.state, digest);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("<topology/>", f);
+    (void)fclose(f);
+    with_digest(&a, 9, "n1", digest);
+    agent_register(&c, &a);
+    assert_false(a.welcome.topology_wanted);
+    assert_true(controller_logs(&c, digest));
+    assert_int_equal(access(path, F_OK), -1);
+    agent_send_topology(&a, digest, "<topology/>", 11); /* not asked for */
+    agents_settle(one, 1);
+    assert_true(a.refused && a.ended);
+    agent_free(&a);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* ---- whatever comes
+ * ------------------------------------------------------------------------------ */
+
+#define LIVES 12
+
+static void live_or_die(const struct controller *c, struct rng *rng, struct agent *a, unsigned slot)
+{
+    char node[16], own[16];
+
+    if (a->fd >= 0 && !a->ended) {
+        if (rng_chance(rng, 60))
+            agent_goodbye(a);
+        agent_free(a);
+        return;
+    }
+    agent_free(a);
+    (void)snprintf(node, sizeof(node), "n%u", slot % 2);
+    (void)snprintf(own, sizeof(own), "%u-%u", slot / 2 * 3, slot / 2 * 3 + 2);
+    agent_init(a, 1 + rng_below(rng, 1000000), 0, node, own);
+    if (rng_chance(rng, 70))
+        make_hungry(a);
+    agent_register(c, a);
+    assert_true(a->registered);
+}
+
+/* At the end everybody is where the controller thinks. */
+static void assert_agreement(const struct controller *c, struct agent *const *all)
+{
+    json_object *root = ask_json(c, "status", "");
+
+    for (unsigned i = 0; i < LIVES; i++) {
+        json_object *m;
+        char id[32], at[256];
+
+        if (all[i]->fd < 0)
+            continue;
+        (void)snprintf(id, sizeof(id), "%u.0", all[i]->job);
+        m = member_of(root, id);
+        (void)agent_at(all[i], at, sizeof(at));
+        if (all[i]->on_own)
+            assert_string_equal(json_object_get_string(get(m, "placement")), "own");
+        else
+            assert_string_equal(json_object_get_string(get(m, "loader_cpus")), at);
+        assert_string_equal(json_object_get_string(get(m, "loader_cpus")),
+                            json_object_get_string(get(m, "held_cpus")));
+    }
+    json_object_put(root);
+}
+
+static void test_random_life(void **state)
+{
+    struct controller c;
+    static struct agent agents[LIVES];
+    struct agent *all[LIVES];
+    struct rng rng = {42};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN "LeaseTime=1s\nMinHoldTime=0s\nLearnTime=200ms\n");
+    controller_start(&c);
+    for (unsigned i = 0; i < LIVES; i++) {
+        agent_init(&agents[i], 1, 0, "n0", "");
+        all[i] = &agents[i];
+    }
+    for (unsigned event = 0; event < 250; event++) {
+        unsigned i = rng_below(&rng, LIVES);
+
+        live_or_die(&c, &rng, all[i], i);
+        if (rng_chance(&rng, 30))
+            run_hungry(all, LIVES, 100);
+        else
+            (void)agents_pump(all, LIVES, rng_below(&rng, 20), NULL);
+        if (event == 125) { /* and a crash in the middle of it */
+            (void)controller_end(&c, SIGKILL);
+            for (unsigned k = 0; k < LIVES; k++)
+                agent_hang_up(all[k]);
+            controller_start(&c);
+            for (unsigned k = 0; k < LIVES; k++)
+                if (!cpus_is_empty(&all[k]->own_cpus))
+                    agent_register(&c, all[k]);
+        }
+    }
+    run_hungry(all, LIVES, 3000);
+    assert_agreement(&c, all);
+    for (unsigned i = 0; i < LIVES; i++)
+        agent_free(all[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
 static void start_tcp(struct controller *c)
@@ -1013,6 +1224,9 @@ int main(void)
         T(test_garbage_from_agent),
         T(test_silent_peers),
         T(test_many_connections),
+        T(test_topology),
+        T(test_bad_topology),
+        T(test_random_life),
         T(test_tcp_credential),
         T(test_tcp_refusals),
         T(test_munged_stopped),
