@@ -5,8 +5,10 @@
 
 #include "log.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +106,44 @@ fail:
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+/* Does nobody listen there? Connecting to a Unix socket without waiting says so at once. */
+static bool is_stale(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
+    if (strlen(path) >= sizeof address.sun_path || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool refused =
+        connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return refused;
+}
+
+unsigned clients_sweep(const char *rundir)
+{
+    unsigned removed = 0;
+    const struct dirent *entry;
+    DIR *dir = opendir(rundir);
+    if (dir == NULL)
+        return 0;
+    while ((entry = readdir(dir)) != NULL) {
+        char path[PATH_MAX];
+        size_t length = strlen(entry->d_name);
+        if (strncmp(entry->d_name, "step-", 5) != 0 || length < 5 ||
+            strcmp(entry->d_name + length - 5, ".sock") != 0)
+            continue;
+        int n = snprintf(path, sizeof path, "%s/%s", rundir, entry->d_name);
+        if (n > 0 && (size_t)n < sizeof path && is_stale(path) && unlink(path) == 0)
+            removed++;
+    }
+    closedir(dir);
+    return removed;
 }
 
 /* ---- life ---- */

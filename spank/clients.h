@@ -54,6 +54,12 @@ int clients_path(const char *rundir, const char *node, uint32_t job, uint32_t st
  */
 int clients_listen(const char *path, uid_t uid, char *error, size_t error_size);
 
+/*
+ * Remove the sockets of steps in rundir that nobody listens on any more: of slurmstepds that were
+ * killed. Returns how many.
+ */
+unsigned clients_sweep(const char *rundir);
+
 void clients_init(struct clients *c, int listener, uid_t uid);
 void clients_free(struct clients *c);
 

@@ -3,7 +3,8 @@
  *
  *     srun, sbatch, salloc   submit.c    checks the option
  *     slurmstepd             remote.c    starts and ends the step's agent
- *     slurmd                 topology.c  has the topology exported, once
+ *     slurmd                 topology.c  has the topology exported, once; clears what steps that
+ *                                        were killed have left
  *     prolog and epilog      nothing
  *
  * In slurmstepd and slurmd every callback returns 0, always: adloader never fails a job, holds it
@@ -12,6 +13,7 @@
 #include "config.h"
 
 #include "args.h"
+#include "clients.h"
 #include "log.h"
 #include "remote.h"
 #include "submit.h"
@@ -77,6 +79,7 @@ static void init_slurmd(int argc, char **argv)
     char error[ERROR_SIZE] = "";
     if (args_parse(&args, argc, argv, error, sizeof error) < 0)
         slurm_info("adloader: %s", error);
+    (void)clients_sweep(args.rundir);
     if (topology_export(&args) < 0)
         slurm_info("adloader: the topology is not exported by %s: %s", args.topology,
                    strerror(errno));

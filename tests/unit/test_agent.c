@@ -794,6 +794,26 @@ static void many_tasks_that_come_and_go(void **state)
     assert_int_equal(report.tasks, 0);
 }
 
+static void only_dead_sockets_are_swept(void **state)
+{
+    struct scene *s = scene_ready(state);
+    char stale[128], other[128], file[128];
+    snprintf(stale, sizeof stale, "%s/step-9.0-n1.sock", s->dir);
+    snprintf(other, sizeof other, "%s/other.sock", s->dir);
+    snprintf(file, sizeof file, "%s/step-8.0-n1.sock", s->dir);
+    close(listen_at(stale));
+    close(listen_at(other));
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    fclose(f);
+    assert_int_equal(clients_sweep(s->dir), 1);
+    assert_int_equal(access(stale, F_OK), -1);
+    assert_int_equal(access(s->client_socket, F_OK), 0); /* this step's: somebody listens */
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(clients_sweep("/nonexistent"), 0);
+}
+
 /* ---- a real control group, where this test may make one ---- */
 
 struct group {
@@ -893,6 +913,7 @@ int main(void)
         SCENE(a_stranger_is_turned_away),
         SCENE(an_unconfined_step_is_never_bound),
         SCENE(many_tasks_that_come_and_go),
+        SCENE(only_dead_sockets_are_swept),
         SCENE(who_leaves_the_group_is_left_alone),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
