@@ -124,6 +124,8 @@ static int check(const struct alloc_problem *p, char *error, size_t size)
         return refuse(error, size, "unknown guarantee %d", (int)p->guarantee);
     if (!isnan(p->io_bytes_per_s) && !not_negative(p->io_bytes_per_s))
         return refuse(error, size, "I/O bandwidth %g must be 0 or more", p->io_bytes_per_s);
+    if (!not_negative(p->effort))
+        return refuse(error, size, "effort %g must be 0 or more", p->effort);
     if (!not_negative(p->min_gain))
         return refuse(error, size, "minimum gain %g must be 0 or more", p->min_gain);
     if (p->nmembers > UINT32_MAX || p->nnodes > UINT32_MAX || p->njobs > UINT32_MAX)

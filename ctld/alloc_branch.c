@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORK_MAX  4e7 /* multiply-adds, some tens of milliseconds */
 #define DEPTH_MAX 400u
 
 struct branch {
@@ -23,6 +22,7 @@ struct branch {
     struct lp *lp;
     unsigned *best;       /* an item: its level in the best answer so far */
     double value;         /* of that */
+    double work;          /* arithmetic steps beside the relaxation's */
     double open;          /* largest bound of what was given up */
     double *left;         /* a row */
     unsigned *low, *high; /* [depth][item] */
@@ -65,7 +65,7 @@ static void round_relaxation(struct branch *b)
             b->choice->items[i].level = 0;
         choice_room_left(b->choice, b->left);
     }
-    choice_fill(b->choice, lp_prices(b->lp), b->left);
+    b->work += choice_fill(b->choice, lp_prices(b->lp), b->left);
     remember(b);
 }
 
@@ -138,7 +138,7 @@ static void explore(struct branch *b, unsigned depth)
     round_relaxation(b);
     if (lp_bound(b->lp) <= b->value + tolerance || !choose_split(b, &item, &level))
         return;
-    if (depth + 1 >= DEPTH_MAX || lp_work(b->lp) > WORK_MAX) {
+    if (depth + 1 >= DEPTH_MAX || lp_work(b->lp) + b->work > b->choice->effort) {
         b->open = fmax(b->open, lp_bound(b->lp));
         return;
     }
@@ -176,7 +176,7 @@ static int run(struct branch *b, struct choice_answer *answer)
         b->choice->items[i].level = 0;
     }
     memcpy(b->left, b->choice->room, b->choice->nrows * sizeof(*b->left));
-    choice_fill(b->choice, NULL, b->left);
+    b->work += choice_fill(b->choice, NULL, b->left);
     remember(b);
     explore(b, 0);
     for (size_t i = 0; i < n; i++)

@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Above these, a group is solved by prices alone. */
-#define BRANCH_ROWS_MAX  48u
-#define BRANCH_ITEMS_MAX 512u
-
 double choice_value(const struct choice *choice)
 {
     double sum = 0;
@@ -22,6 +18,15 @@ double choice_value(const struct choice *choice)
     for (size_t i = 0; i < choice->nitems; i++)
         sum += choice->items[i].value[choice->items[i].level];
     return sum;
+}
+
+double choice_size(const struct choice *choice)
+{
+    double size = (double)choice->nrows;
+
+    for (size_t i = 0; i < choice->nitems; i++)
+        size += (double)choice->items[i].nlevels * (choice->items[i].nrows + 1.0);
+    return size;
 }
 
 void choice_room_left(const struct choice *choice, double *room_left)
@@ -100,8 +105,10 @@ static void set_level(struct choice_item *item, unsigned level, double *room_lef
     item->level = level;
 }
 
-void choice_fill(struct choice *choice, const double *prices, double *room_left)
+double choice_fill(struct choice *choice, const double *prices, double *room_left)
 {
+    double size = choice_size(choice), work = 0;
+
     for (;;) {
         struct choice_item *item = NULL;
         unsigned level = 0;
@@ -117,8 +124,9 @@ void choice_fill(struct choice *choice, const double *prices, double *room_left)
                 level = l;
             }
         }
+        work += size;
         if (item == NULL)
-            return;
+            return work;
         set_level(item, level, room_left);
     }
 }
@@ -203,11 +211,19 @@ static int copy_item(const struct choice_item *from, const struct apart *a, stru
     return 0;
 }
 
+/* Roughly what the relaxation alone costs: about three pivots a row and item. */
+static double relaxation_cost(const struct choice *group)
+{
+    double m = (double)group->nrows;
+
+    return 3 * (m + (double)group->nitems) * (4 * m * m + choice_size(group));
+}
+
 static int solve_group(struct choice *group, struct choice_answer *answer)
 {
     if (group->nrows == 1 && group->integer[0])
         return choice_solve_row(group, answer);
-    if (group->nrows <= BRANCH_ROWS_MAX && group->nitems <= BRANCH_ITEMS_MAX)
+    if (relaxation_cost(group) <= group->effort)
         return choice_solve_branch(group, answer);
     return choice_solve_dual(group, answer);
 }
@@ -227,7 +243,8 @@ static void group_free(struct choice *group)
 static int run_group(struct choice *choice, const struct apart *a, const unsigned *items, size_t n,
                      const unsigned *rows, size_t nrows, struct choice_answer *total)
 {
-    struct choice group = {.nitems = n, .nrows = nrows, .epsilon = choice->epsilon};
+    struct choice group = {
+        .nitems = n, .nrows = nrows, .epsilon = choice->epsilon, .effort = choice->effort};
     struct choice_answer answer = {0, 0};
     int rc = 0;
 

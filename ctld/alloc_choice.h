@@ -27,6 +27,7 @@ struct choice {
     double *room;   /* a row, not negative */
     bool *integer;  /* a row: costs are whole numbers */
     double epsilon; /* values closer than this are equal */
+    double effort;  /* arithmetic steps to spend where there are several rows */
 };
 
 /* What a solver says about its answer. */
@@ -49,15 +50,17 @@ int choice_solve_branch(struct choice *choice, struct choice_answer *answer);
 int choice_solve_dual(struct choice *choice, struct choice_answer *answer);
 
 /* Raise levels while anything fits, best value for the price first; prices may be NULL (then by
- * the share of what is left). room_left is what the current levels leave and is kept up to date. */
-void choice_fill(struct choice *choice, const double *prices, double *room_left);
+ * the share of what is left). room_left is what the current levels leave and is kept up to date.
+ * Returns the arithmetic steps that this took. */
+double choice_fill(struct choice *choice, const double *prices, double *room_left);
 
 /* Tools. */
 static inline const double *choice_cost(const struct choice_item *item, unsigned level)
 {
     return item->cost + (size_t)level * item->nrows;
 }
-double choice_value(const struct choice *choice);                      /* of the current levels */
+double choice_size(const struct choice *choice);  /* arithmetic steps to look at every level */
+double choice_value(const struct choice *choice); /* of the current levels */
 void choice_room_left(const struct choice *choice, double *room_left); /* by the current levels */
 /* sum of price x room + sum over items of the best value less price: an upper bound for any prices
  */

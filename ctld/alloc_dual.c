@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORK_MAX  1e8
 #define STEPS_MAX 200u
 
 struct dual {
@@ -75,7 +74,7 @@ static void make_feasible(struct choice *choice, double *left)
             struct choice one = {.nitems = 1, .items = &choice->items[i], .nrows = choice->nrows};
             unsigned before = one.items[0].level;
 
-            choice_fill(&one, NULL, left);
+            (void)choice_fill(&one, NULL, left);
             rose = rose || one.items[0].level != before;
         }
     }
@@ -94,19 +93,10 @@ static void keep_best(struct choice *choice, struct dual *d)
         d->best[i] = choice->items[i].level;
 }
 
-static double choice_size(const struct choice *choice)
-{
-    double size = (double)choice->nrows;
-
-    for (size_t i = 0; i < choice->nitems; i++)
-        size += (double)choice->items[i].nlevels * (choice->items[i].nrows + 1.0);
-    return size;
-}
-
 static void descend(struct choice *choice, struct dual *d)
 {
     double patience = 1;
-    unsigned steps = (unsigned)fmin(STEPS_MAX, fmax(8, WORK_MAX / choice_size(choice)));
+    unsigned steps = (unsigned)fmin(STEPS_MAX, fmax(8, choice->effort / choice_size(choice)));
     unsigned since = 0;
 
     for (unsigned n = 0; n < steps; n++) {

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define EFFORT_DEFAULT 4e6
+
 static void choice_free(struct choice *choice)
 {
     for (size_t i = 0; choice->items != NULL && i < choice->nitems; i++) {
@@ -86,6 +88,7 @@ static int choice_build(struct part *part, struct choice *choice, unsigned *used
     choice->nitems = part->njobs;
     choice->nrows = part->nnodes + io;
     choice->epsilon = part_epsilon(part);
+    choice->effort = part->problem->effort > 0 ? part->problem->effort : EFFORT_DEFAULT;
     choice->items = calloc(choice->nitems, sizeof(*choice->items));
     choice->room = calloc(choice->nrows, sizeof(*choice->room));
     choice->integer = calloc(choice->nrows, sizeof(*choice->integer));
