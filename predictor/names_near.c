@@ -25,6 +25,13 @@ bool pred_names_equal(const char *a, const char *b)
     return normalise(a, left) > 0 && normalise(b, right) > 0 && strcmp(left, right) == 0;
 }
 
+bool pred_names_contain(const char *whole, const char *part)
+{
+    char left[LETTERS], right[LETTERS];
+
+    return normalise(whole, left) > 0 && normalise(part, right) > 0 && strstr(left, right) != NULL;
+}
+
 static unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;

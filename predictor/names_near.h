@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 bool pred_names_equal(const char *a, const char *b);
+bool pred_names_contain(const char *whole, const char *part);
 
 /* Changes (insert, delete, replace one letter, swap two neighbours) between the normalised names.
  */

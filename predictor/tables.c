@@ -356,6 +356,17 @@ const struct pred_gpu *pred_tables_gpu(const struct pred_tables *tables, const c
     return NULL;
 }
 
+const struct pred_gpu *pred_tables_gpu_in(const struct pred_tables *tables, const char *name)
+{
+    const struct pred_gpu *best = NULL;
+
+    for (size_t i = 0; i < tables->ngpus; i++)
+        if (pred_names_contain(name, tables->gpus[i].name) &&
+            (best == NULL || strlen(tables->gpus[i].name) > strlen(best->name)))
+            best = &tables->gpus[i];
+    return best;
+}
+
 void pred_tables_near_models(const struct pred_tables *tables, const char *name, char *text,
                              size_t size)
 {

@@ -55,6 +55,10 @@ void pred_tables_free(struct pred_tables *tables);
 const struct pred_model *pred_tables_model(const struct pred_tables *tables, const char *name);
 const struct pred_gpu *pred_tables_gpu(const struct pred_tables *tables, const char *name);
 
+/* The GPU whose name is part of a longer one, as a driver gives it ("NVIDIA A100-SXM4-80GB"): the
+ * longest such; NULL none. */
+const struct pred_gpu *pred_tables_gpu_in(const struct pred_tables *tables, const char *name);
+
 /* "a, b or c": the names nearest to one that is not there, at most three; "" if none is near. */
 void pred_tables_near_models(const struct pred_tables *tables, const char *name, char *text,
                              size_t size);

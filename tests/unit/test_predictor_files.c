@@ -5,7 +5,9 @@
  */
 #include "config.h"
 
+#include "calibration.h"
 #include "keyvalue.h"
+#include "known.h"
 #include "names_near.h"
 #include "profile.h"
 #include "rng.h"
@@ -487,6 +489,65 @@ static void changed_profiles_never_harm(void **state)
     assert_in_range(accepted, 200, 3900);
 }
 
+/* ---- all of it, as a controller asks
+ * ---------------------------------------------------------------- */
+
+static void known_before_and_after(void **state)
+{
+    struct pred_calibration c;
+    struct pred_known *k;
+    struct pred_learner l = learned(8, 300, 1600);
+    struct pred_job job;
+    struct hints hints;
+    char error[1024];
+
+    (void)state;
+    assert_int_equal(mkdir(path("state"), 0755), 0);
+    assert_int_equal(mkdir(path("state/calibration"), 0755), 0);
+    pred_calibration_init(&c);
+    snprintf(c.gpu, sizeof(c.gpu), "NVIDIA-Tesla-V100-SXM2-16GB");
+    c.jpeg_rate = 400;
+    assert_int_equal(pred_calibration_write(&c, path("state/calibration/n1"), error, sizeof(error)),
+                     0);
+    k = pred_known_new(source(), "/nowhere", path("state"), error, sizeof(error));
+    assert_non_null(k);
+    assert_int_equal(
+        hints_parse("model=ResNet-50,batch=64,workers=2-16", &hints, error, sizeof(error)), 0);
+
+    pred_job_init(&job);
+    job.gpus = job.gpus_total = 2;
+    job.nodes = 1;
+    pred_known_job(k, &hints, "n1", 1e9, &job, error, sizeof(error));
+    assert_string_equal(error, "");
+    assert_true(fabs(job.flops_forward - 8.178e9) < 1e6 && job.batch == 64 &&
+                job.workers_max == 16);
+    assert_true(job.core_rate.value == 400 && job.core_rate.source == PRED_STATIC);
+    assert_true(fabs(job.gpu_flops_per_s - 15.7e12 * 0.75) < 1e9); /* a V100 */
+
+    assert_true(pred_known_learn(k, &hints, "n1", 2, &l, 1e9, error, sizeof(error)));
+    pred_job_init(&job);
+    job.gpus = job.gpus_total = 2;
+    pred_known_job(k, &hints, "n1", 1e9, &job, error, sizeof(error));
+    assert_true(fabs(job.core_rate.value - 300) < 1e-6 && job.core_rate.source == PRED_PROFILE);
+    assert_true(fabs(job.gpu_rate.value - 1600) < 1e-3);
+
+    /* an unknown node and model: nothing breaks, nothing is invented */
+    assert_int_equal(hints_parse("model=their-net,flops=3e9", &hints, error, sizeof(error)), 0);
+    pred_job_init(&job);
+    pred_known_job(k, &hints, "../n1", 1e9, &job, error, sizeof(error));
+    assert_true(job.flops_forward == 3e9 && isnan(job.core_rate.value) &&
+                isnan(job.gpu_flops_per_s));
+    assert_int_equal(hints_parse("on", &hints, error, sizeof(error)), 0);
+    assert_false(pred_known_learn(k, &hints, "n1", 2, &l, 1e9, error, sizeof(error)));
+    pred_known_free(k);
+    k = pred_known_new("/nowhere", "/nowhere", "", error, sizeof(error));
+    assert_non_null(k);
+    assert_non_null(strstr(error, "/nowhere/models.csv"));
+    pred_job_init(&job);
+    pred_known_job(k, &hints, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +561,7 @@ int main(void)
         cmocka_unit_test(stores_lists_and_forgets),
         cmocka_unit_test(corrupt_ones_are_set_aside),
         cmocka_unit_test(changed_profiles_never_harm),
+        cmocka_unit_test(known_before_and_after),
     };
 
     return cmocka_run_group_tests_name("predictor files", tests, make_folder, remove_folder);

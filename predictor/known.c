@@ -1,0 +1,182 @@
+/* See known.h. */
+#include "config.h"
+
+#include "known.h"
+
+#include "calibration.h"
+#include "declared.h"
+#include "profile.h"
+#include "tables.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLDER_MAX 2048
+
+struct pred_known {
+    struct pred_tables tables;
+    char state[FOLDER_MAX]; /* "" none */
+};
+
+/* Appends a line to error. */
+static void tell(char *error, size_t size, const char *line)
+{
+    size_t used = strlen(error);
+
+    if (used < size)
+        snprintf(error + used, size - used, "%s%s", used > 0 ? "\n" : "", line);
+}
+
+static void read_own(struct pred_known *k, const char *own, bool models, char *error, size_t size)
+{
+    char path[FOLDER_MAX + 16], line[512];
+
+    if (snprintf(path, sizeof(path), "%s/%s", own, models ? "models.csv" : "gpus.csv") >=
+        (int)sizeof(path))
+        return;
+    if ((models ? pred_tables_read_models(&k->tables, path, line, sizeof(line))
+                : pred_tables_read_gpus(&k->tables, path, line, sizeof(line))) != 0 &&
+        errno != ENOENT)
+        tell(error, size, line);
+}
+
+struct pred_known *pred_known_new(const char *tables, const char *own, const char *state,
+                                  char *error, size_t size)
+{
+    struct pred_known *k = calloc(1, sizeof(*k));
+    char line[512];
+
+    error[0] = '\0';
+    if (k == NULL)
+        return NULL;
+    if (pred_tables_read(&k->tables, tables, line, sizeof(line)) != 0)
+        tell(error, size, line);
+    read_own(k, own, true, error, size);
+    read_own(k, own, false, error, size);
+    if (strlen(state) < sizeof(k->state))
+        memcpy(k->state, state, strlen(state) + 1);
+    return k;
+}
+
+void pred_known_free(struct pred_known *known)
+{
+    if (known == NULL)
+        return;
+    pred_tables_free(&known->tables);
+    free(known);
+}
+
+/* The node's calibration; false where there is none. */
+static bool read_calibration(const struct pred_known *k, const char *node,
+                             struct pred_calibration *c, char *error, size_t size)
+{
+    char path[FOLDER_MAX + 512], line[512];
+
+    if (k->state[0] == '\0' || node[0] == '\0' || strchr(node, '/') != NULL || node[0] == '.' ||
+        snprintf(path, sizeof(path), "%s/" PRED_CALIBRATION_FOLDER "/%s", k->state, node) >=
+            (int)sizeof(path))
+        return false;
+    if (pred_calibration_read(c, path, line, sizeof(line)) == 0)
+        return true;
+    if (errno != ENOENT)
+        tell(error, size, line);
+    return false;
+}
+
+/* The name that profiles go by, "" none, and the GPU's. */
+static const char *profile_name(const struct hints *hints)
+{
+    return hints->profile[0] != '\0' ? hints->profile : hints->model;
+}
+
+static void profile_gpu(const struct pred_known *k, const char *node, char *gpu, size_t size)
+{
+    struct pred_calibration c;
+    char ignored[512] = "";
+    const struct pred_gpu *known;
+
+    gpu[0] = '\0';
+    if (!read_calibration(k, node, &c, ignored, sizeof(ignored)))
+        return;
+    known = pred_tables_gpu_in(&k->tables, c.gpu);
+    if (known != NULL)
+        snprintf(gpu, size, "%s", known->name);
+}
+
+static void apply_profile(const struct pred_known *k, const struct hints *hints, const char *node,
+                          double now_s, struct pred_job *job, char *error, size_t size)
+{
+    char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX];
+    struct pred_profile profile;
+    enum pred_stored stored;
+
+    if (k->state[0] == '\0' || profile_name(hints)[0] == '\0')
+        return;
+    profile_gpu(k, node, gpu, sizeof(gpu));
+    snprintf(folder, sizeof(folder), "%s/" PRED_PROFILE_FOLDER, k->state);
+    stored = pred_profile_read(folder, profile_name(hints), gpu, "", &profile, line, sizeof(line));
+    if (stored == PRED_STORED_OK)
+        pred_profile_apply(&profile, job->gpus, now_s, job);
+    else if (stored != PRED_STORED_NONE)
+        tell(error, size, line);
+}
+
+/* What the job says of itself beats the tables. */
+static void apply_hints(const struct hints *hints, struct pred_job *job)
+{
+    if (hints->flops > 0)
+        job->flops_forward = hints->flops;
+    if (hints->params > 0)
+        job->gradient_bytes = 4 * hints->params;
+    job->batch = hints->batch;
+    job->workers_min = hints->workers_min;
+    job->workers_max = hints->workers_max;
+}
+
+void pred_known_job(const struct pred_known *k, const struct hints *hints, const char *node,
+                    double now_s, struct pred_job *job, char *error, size_t size)
+{
+    struct pred_calibration calibration;
+    struct pred_declared declared = {.data = hints->data, .precision = -1, .gpus = job->gpus};
+
+    error[0] = '\0';
+    if (read_calibration(k, node, &calibration, error, size)) {
+        declared.calibration = &calibration;
+        declared.gpu = pred_tables_gpu_in(&k->tables, calibration.gpu);
+    }
+    if (hints->model[0] != '\0') {
+        declared.model = pred_tables_model(&k->tables, hints->model);
+        if (declared.model == NULL)
+            tell(error, size, "a model that is in no table");
+    }
+    (void)pred_declare(&declared, job); /* with the GPU's usual precision it cannot fail */
+    apply_hints(hints, job);
+    apply_profile(k, hints, node, now_s, job, error, size);
+}
+
+bool pred_known_learn(const struct pred_known *k, const struct hints *hints, const char *node,
+                      unsigned gpus, const struct pred_learner *learner, double now_s, char *error,
+                      size_t size)
+{
+    char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX];
+    struct pred_profile profile;
+    enum pred_stored stored;
+
+    error[0] = '\0';
+    if (k->state[0] == '\0' || profile_name(hints)[0] == '\0')
+        return false;
+    profile_gpu(k, node, gpu, sizeof(gpu));
+    snprintf(folder, sizeof(folder), "%s/" PRED_PROFILE_FOLDER, k->state);
+    stored = pred_profile_read(folder, profile_name(hints), gpu, "", &profile, line, sizeof(line));
+    if (stored == PRED_STORED_ERROR || stored == PRED_STORED_SET_ASIDE)
+        tell(error, size, line);
+    if (stored == PRED_STORED_ERROR || !pred_profile_learn(&profile, learner, gpus, now_s))
+        return false;
+    if (pred_profile_write(folder, &profile, line, sizeof(line)) == 0)
+        return true;
+    tell(error, size, line);
+    return false;
+}

@@ -1,0 +1,42 @@
+/*
+ * All that is known of trainings and nodes before they are measured, for a controller: the tables,
+ * the nodes' calibrations and the profiles, behind two questions. What it reads it reads when
+ * asked, once for a member's life, not on a hot path; nothing in it fails a job: what cannot be
+ * read is told and taken as unknown.
+ */
+#ifndef ADLOADER_PREDICTOR_KNOWN_H
+#define ADLOADER_PREDICTOR_KNOWN_H
+
+#include "hints.h"
+#include "predictor.h"
+
+#include <stddef.h>
+
+struct pred_known;
+
+/*
+ * tables: folder of models.csv and gpus.csv; own: folder of an admin's own files of these names, if
+ * any; state: StateDir, "" none. Whatever could not be read is told, a line each, in error ("" for
+ * nothing to tell). NULL without memory.
+ */
+struct pred_known *pred_known_new(const char *tables, const char *own, const char *state,
+                                  char *error, size_t size);
+void pred_known_free(struct pred_known *known);
+
+/*
+ * What is known of a training with these hints on this node, put into job: model, GPU (as the
+ * node's calibration names it), loader, storage, profile. job comes initialised, with gpus,
+ * gpus_total and nodes as far as they are known. error as above.
+ */
+void pred_known_job(const struct pred_known *known, const struct hints *hints, const char *node,
+                    double now_s, struct pred_job *job, char *error, size_t size);
+
+/*
+ * A member has ended: keep what it taught under its profile or model name. Returns whether a
+ * profile was written; error as above. A member that named neither teaches nothing.
+ */
+bool pred_known_learn(const struct pred_known *known, const struct hints *hints, const char *node,
+                      unsigned gpus, const struct pred_learner *learner, double now_s, char *error,
+                      size_t size);
+
+#endif
