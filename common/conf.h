@@ -27,6 +27,8 @@
 #define CONF_FILE_MAX       (1024u * 1024u) /* bytes of a file */
 #define CONF_NODES_MAX      65536u          /* names of a host list, and nodes of a file */
 
+enum conf_sacct { CONF_SACCT_ADMIN_COMMENT, CONF_SACCT_COMMENT, CONF_SACCT_NONE };
+
 enum conf_policy {
     CONF_POLICY_GPU_BUSY,
     CONF_POLICY_NASH,
@@ -71,6 +73,11 @@ struct conf {
     enum conf_guarantee guarantee; /* Guarantee */
     unsigned main_cores_per_task;  /* MainCoresPerTask */
     double min_gain;               /* MinGain: relative gain below which nothing moves */
+    /* the job's record in Slurm's accounting */
+    enum conf_sacct sacct_field; /* SacctField */
+    unsigned sacct_interval_ms;  /* SacctInterval: between two writes for the same job */
+    unsigned sacct_rate;         /* SacctRate: writes a second, all jobs together */
+    unsigned sacct_retry_ms;     /* SacctRetryTime: then a record is given up */
     struct conf_node *nodes;
     size_t nnodes;
 };
@@ -108,6 +115,7 @@ enum conf_kind {
     CONF_KIND_GUARANTEE,
     CONF_KIND_LOG_TARGET,
     CONF_KIND_LOG_LEVEL,
+    CONF_KIND_SACCT_FIELD,
     CONF_KIND_CPUS, /* CPU list */
 };
 

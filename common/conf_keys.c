@@ -14,6 +14,7 @@
 #define ADDRESS_LENGTH_MAX 255u
 #define USER_LENGTH_MAX    255u
 #define HOUR_MS            3600000u
+#define WEEK_MS            604800000u
 
 #define TEXT_OF_TOKEN(token) #token
 #define TEXT_OF(macro)       TEXT_OF_TOKEN(macro)
@@ -67,6 +68,15 @@ static const struct conf_key keys[] = {
      IN_CONF(main_cores_per_task)},
     {"MinGain", CONF_KIND_FRACTION, 0, 1, "0.02", "relative gain below which nothing moves",
      IN_CONF(min_gain)},
+    {"SacctField", CONF_KIND_SACCT_FIELD, 0, 0, "AdminComment",
+     "field of the job that gets its record, for sacct and adloader report",
+     IN_CONF(sacct_field)},
+    {"SacctInterval", CONF_KIND_TIME, 0, HOUR_MS, "10s",
+     "least time between two writes for the same job", IN_CONF(sacct_interval_ms)},
+    {"SacctRate", CONF_KIND_COUNT, 1, 1000, "20", "records written a second, all jobs together",
+     IN_CONF(sacct_rate)},
+    {"SacctRetryTime", CONF_KIND_TIME, 0, WEEK_MS, "3600s",
+     "how long to try to write a record before it is dropped", IN_CONF(sacct_retry_ms)},
 };
 
 static const struct conf_key node_keys[] = {
@@ -107,6 +117,11 @@ static const char *const guarantees[] = {
 static const char *const log_targets[] = {
     [CONF_LOG_STDERR] = "stderr",
     [CONF_LOG_SYSLOG] = "syslog",
+};
+static const char *const sacct_fields[] = {
+    [CONF_SACCT_ADMIN_COMMENT] = "AdminComment",
+    [CONF_SACCT_COMMENT] = "Comment",
+    [CONF_SACCT_NONE] = "none",
 };
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -180,7 +195,7 @@ static bool read_time(const struct conf_key *key, const char *text, unsigned *ms
 {
     const char *end;
     uint64_t value;
-    if (!read_decimal(text, 3, UINT32_MAX, &value, &end))
+    if (!read_decimal(text, 3, UINT64_C(1000) * UINT32_MAX, &value, &end))
         return false;
     if (!strcasecmp(end, "ms")) {
         if (value % 1000)
@@ -301,6 +316,7 @@ _Static_assert(sizeof(int) == sizeof(unsigned), "counts share one reader");
 _Static_assert(sizeof(enum conf_policy) == sizeof(int) &&
                    sizeof(enum conf_guarantee) == sizeof(int) &&
                    sizeof(enum conf_log_target) == sizeof(int) &&
+                   sizeof(enum conf_sacct) == sizeof(int) &&
                    sizeof(enum log_level) == sizeof(int),
                "enums share one reader");
 
@@ -315,6 +331,8 @@ static int word_of(const struct conf_key *key, const char *text)
         return word_index(log_targets, LENGTH(log_targets), text);
     case CONF_KIND_LOG_LEVEL:
         return log_level_parse(text);
+    case CONF_KIND_SACCT_FIELD:
+        return word_index(sacct_fields, LENGTH(sacct_fields), text);
     default:
         return -1;
     }
@@ -375,6 +393,8 @@ static const char *word_name(const struct conf_key *key, int word)
         return conf_guarantee_name((enum conf_guarantee)word);
     case CONF_KIND_LOG_TARGET:
         return log_targets[word];
+    case CONF_KIND_SACCT_FIELD:
+        return sacct_fields[word];
     default:
         return log_level_name((enum log_level)word);
     }
@@ -482,6 +502,8 @@ int conf_key_allowed(const struct conf_key *key, char *buf, size_t size)
             levels[i] = log_level_name((enum log_level)i);
         return allowed_words(levels, LENGTH(levels), buf, size);
     }
+    case CONF_KIND_SACCT_FIELD:
+        return allowed_words(sacct_fields, LENGTH(sacct_fields), buf, size);
     case CONF_KIND_CPUS:
         return snprintf(buf, size, "a CPU list such as 0-3,8, or empty");
     }

@@ -129,6 +129,7 @@ static void member_free(struct member *member)
     recon_member_free(&member->place);
     history_free(member->history);
     free(member->reason);
+    free(member->use);
     free(member->gpus);
     free(member);
 }

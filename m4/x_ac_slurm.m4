@@ -15,6 +15,23 @@ AC_DEFUN([X_AC_SLURM], [
   AC_COMPUTE_INT([slurm_major], [(SLURM_VERSION_NUMBER >> 16) & 0xff], [#include <slurm/slurm_version.h>])
   AC_COMPUTE_INT([slurm_minor], [(SLURM_VERSION_NUMBER >> 8) & 0xff], [#include <slurm/slurm_version.h>])
   AC_COMPUTE_INT([slurm_micro], [SLURM_VERSION_NUMBER & 0xff], [#include <slurm/slurm_version.h>])
+  # libslurm is needed by the helper that writes jobs' records alone
+  x_saved_libs=$LIBS
+  x_saved_ldflags=$LDFLAGS
+  AS_IF([test "x$with_slurm" != x && test "x$with_slurm" != xyes],
+    [SLURM_LIBS="-L$with_slurm/lib"], [SLURM_LIBS=])
+  LDFLAGS="$LDFLAGS $SLURM_LIBS"
+  have_libslurm=yes
+  AC_CHECK_LIB([slurm], [slurm_update_job], [:], [have_libslurm=no])
+  AC_CHECK_LIB([slurm], [slurmdb_job_modify], [SLURM_LIBS="$SLURM_LIBS -lslurm"], [have_libslurm=no])
+  LIBS=$x_saved_libs
+  LDFLAGS=$x_saved_ldflags
+  AC_SUBST([SLURM_LIBS])
+  AM_CONDITIONAL([HAVE_LIBSLURM], [test "x$have_libslurm" = xyes])
+  AS_IF([test "x$have_libslurm" = xyes],
+    [AC_DEFINE([HAVE_LIBSLURM], [1], [the helper that writes jobs' records is built])
+     libslurm_shown="records of jobs can be written"],
+    [libslurm_shown="no: jobs get no record for sacct (needs libslurm, and --with-slurm if it is elsewhere)"])
   CPPFLAGS=$x_saved_cppflags
   # Slurm packs its numbers so that 0x160508 is 22.05.8
   slurm_version=$(printf '%d.%02d.%d' "$slurm_major" "$slurm_minor" "$slurm_micro")

@@ -90,7 +90,7 @@ static void write_conf(void)
     (void)fprintf(f,
                   "ControllerSocket=%s\nStateDir=%s/state\nListenAddress=none\nLogLevel=error\n"
                   "LeaseTime=600s\nAckTimeout=10s\nLearnTime=1s\nMinHoldTime=0s\n"
-                  "MainCoresPerTask=1\n",
+                  "MainCoresPerTask=1\nSacctField=none\n",
                   path, directory);
     if (fclose(f) != 0)
         die("configuration");

@@ -124,6 +124,10 @@ static void defaults(void **state)
     assert_int_equal(c->guarantee, CONF_GUARANTEE_OWN);
     assert_int_equal(c->main_cores_per_task, 1);
     assert_true(c->min_gain == 0.02);
+    assert_int_equal(c->sacct_field, CONF_SACCT_ADMIN_COMMENT);
+    assert_int_equal(c->sacct_interval_ms, 10000);
+    assert_int_equal(c->sacct_rate, 20);
+    assert_int_equal(c->sacct_retry_ms, 3600000);
     assert_int_equal(c->nnodes, 0);
     assert_null(conf_node(c, "n1"));
     conf_free(c);
@@ -183,6 +187,9 @@ static void values_that_are_taken(void **state)
         {"LogLevel=Debug", "LogLevel", "debug"},
         {"MainCoresPerTask=0", "MainCoresPerTask", "0"},
         {"MinGain=0", "MinGain", "0.0"},
+        {"SacctField=comment", "SacctField", "Comment"},
+        {"SacctField=NONE", "SacctField", "none"},
+        {"SacctRetryTime=604800", "SacctRetryTime", "604800s"},
         {"MinGain=1", "MinGain", "1.0"},
         {"MinGain=.125", "MinGain", "0.125"},
         {"MinGain=0.000001", "MinGain", "0.000001"},
@@ -246,6 +253,8 @@ static void values_that_are_refused(void **state)
         {"MinGain=0.0000001", "at most 6 decimals"},
         {"MainCoresPerTask=1025", "from 0 to 1024"},
         {"StateDir=", "absolute path"},
+        {"SacctField=", "AdminComment, Comment or none"},
+        {"SacctField=SystemComment", "AdminComment, Comment or none"},
         {"StateDir=relative/dir", "absolute path"},
         {"ControllerSocket=", "absolute path"},
         {"ControllerSocket=@abstract", "absolute path"},
