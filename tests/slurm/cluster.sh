@@ -224,8 +224,10 @@ CONF
 }
 
 cluster_write_plugstack() {
+    local path words
     if [[ $opt_build && ! $opt_no_plugin ]]; then
-        echo "optional $(cluster_plugin_path) $(cluster_plugin_arguments)"
+        path=$(cluster_plugin_path) && words=$(cluster_plugin_arguments) || return
+        echo "optional $path $words"
     fi
     printf '%s' "$opt_plugstack"
 }
@@ -242,15 +244,18 @@ cluster_built() {
     cluster_fail "no ${1##*/} below $opt_build: build it first"
 }
 
+# A copy in the cluster's folder: the build's may lie where plain users cannot read it.
 cluster_plugin_path() {
-    local installed
+    local installed path
     installed=$(cd "$opt_build" && echo lib/slurm*/spank_adloader.so)
-    cluster_built .libs/spank_adloader.so "$installed"
+    path=$(cluster_built .libs/spank_adloader.so "$installed") || return
+    install -m 755 "$path" "$CLUSTER/spank_adloader.so" && echo "$CLUSTER/spank_adloader.so"
 }
 
 cluster_plugin_arguments() {
-    local words
-    words="rundir=$CLUSTER/adloader topology=$(cluster_built adloader bin/adloader) log=debug"
+    local words tool
+    tool=$(cluster_built adloader bin/adloader) || return
+    words="rundir=$CLUSTER/adloader topology=$tool log=debug"
     if [[ $opt_tcp ]]; then
         echo "controller=127.0.0.1:${CLUSTER_PORTS[3]} munge_socket=$CLUSTER/munge/socket $words"
     else

@@ -66,7 +66,8 @@ fi
 
 daemon adloaderctld start
 runs_as_ever "controller up again"
-job=$(($(next_job_id) - 1))
-came_and_went_once "$job.0" "and that step"
+job=$(next_job_id)
+srun -N1 -n1 --adloader=on sleep 2
+came_and_went_once "$job.0" "a longer step"
 tap_true "no node was drained" no_node_drained
 test_end
