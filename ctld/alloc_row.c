@@ -252,9 +252,9 @@ static int finish_exactly(struct choice *choice, struct row_work *w)
     slack = 1e-13 * (fabs(w->bound) + fabs(value) + w->price * choice->room[0]);
     if (p.keep == NULL || p.start == NULL)
         rc = -1;
-    for (lose = (w->bound - value) / 32; rc == 0; lose *= 4) {
+    for (lose = fmax(slack, (w->bound - value) / 32); rc == 0; lose *= 4) {
         double gap = w->bound - value + slack;
-        bool last = lose >= gap;
+        bool last = lose >= gap || !(lose > 0);
 
         keep_levels(choice, w, last ? gap : lose, &p);
         rc = run_program(choice, &p);
