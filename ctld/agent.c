@@ -77,7 +77,8 @@ static struct member *member_for(struct session *session, const struct msg_regis
     return member;
 }
 
-static int fill(struct member *member, const struct msg_register *r, uint64_t now)
+static int fill(const struct ctld *ctld, struct member *member, const struct msg_register *r,
+                uint64_t now)
 {
     member->uid = r->uid;
     member->restart = r->restart;
@@ -95,6 +96,7 @@ static int fill(struct member *member, const struct msg_register *r, uint64_t no
         member->ngpus = r->ngpus;
     }
     demand_load(member, r->state, r->state_length, now);
+    demand_know(member, ctld->known);
     return cpus_copy(&member->own, &r->own);
 }
 
@@ -199,7 +201,7 @@ void agent_register(struct session *session, const struct wire_view *view)
         return;
     }
     wanted = find_topology(ctld, member->node, r.topology_digest, now);
-    if (fill(member, &r, now) < 0 || begin_place(ctld, member, &r) < 0) {
+    if (fill(ctld, member, &r, now) < 0 || begin_place(ctld, member, &r) < 0) {
         control_leave(ctld, member, 0);
         session_refuse(session, MSG_REFUSED_BUSY, BUSY_RETRY_MS, "no memory for another member");
         msg_register_free(&r);
@@ -363,6 +365,7 @@ void agent_gone(struct session *session, struct member *member)
     member_name(member, name, sizeof(name));
     if (session->goodbye) {
         ctld->releases++;
+        demand_teach(member, ctld->known);
         log_info("%s on %s released", name, member->node->name);
     } else {
         ctld->losses++;

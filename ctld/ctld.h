@@ -22,6 +22,7 @@
 struct server;
 struct workers;
 struct recorder;
+struct pred_known;
 
 struct ctld {
     struct event_base *base;
@@ -33,6 +34,7 @@ struct ctld {
     struct server *server;
     struct workers *auth; /* decode credentials */
     struct recorder *recorder;
+    struct pred_known *known; /* models, GPUs, calibrations, profiles */
     struct wire_writer writer; /* for one message at a time */
     uint64_t instance;
     uint64_t started_ms;

@@ -3,18 +3,81 @@
 
 #include "demand.h"
 
+#include "clock.h"
+#include "log.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BYTES_PER_PARAMETER 4.0 /* gradients are exchanged in single precision */
 
 /* ---- declared ------------------------------------------------------------------------------ */
 
+static void take_gpus(const struct member *member, struct pred_job *job)
+{
+    unsigned nodes = member->step_nodes > 0 ? member->step_nodes : 1;
+
+    if (member->ngpus > 0) {
+        job->gpus = member->ngpus;
+        job->gpus_total = member->ngpus * nodes;
+        job->nodes = nodes;
+    }
+}
+
+void demand_warn(const char *complaints)
+{
+    while (*complaints != '\0') {
+        size_t n = strcspn(complaints, "\n");
+
+        log_warning("%.*s", (int)n, complaints);
+        complaints += n + (complaints[n] == '\n');
+    }
+}
+
+/* Without a word about its model or data there is nothing to look up. */
+static bool says_something(const struct hints *hints)
+{
+    return hints->model[0] != '\0' || hints->profile[0] != '\0' ||
+           hints->data != HINTS_DATA_UNKNOWN;
+}
+
+void demand_know(struct member *member, const struct pred_known *known)
+{
+    char complaints[1024];
+
+    if (known == NULL || !says_something(&member->hints))
+        return;
+    member->declared = malloc(sizeof(*member->declared));
+    if (member->declared == NULL)
+        return; /* then it has to be measured */
+    pred_job_init(member->declared);
+    take_gpus(member, member->declared);
+    pred_known_job(known, &member->hints, member->uid, member->node->name, (double)clock_wall_s(),
+                   member->declared, complaints, sizeof(complaints));
+    demand_warn(complaints);
+}
+
+void demand_teach(const struct member *member, const struct pred_known *known)
+{
+    char complaints[1024];
+
+    if (known == NULL)
+        return;
+    (void)pred_known_learn(known, &member->hints, member->uid, member->node->name, member->ngpus,
+                           &member->learner, (double)clock_wall_s(), complaints,
+                           sizeof(complaints));
+    demand_warn(complaints);
+}
+
 void demand_job(const struct member *member, struct pred_job *job)
 {
     const struct hints *hints = &member->hints;
-    unsigned nodes = member->step_nodes > 0 ? member->step_nodes : 1;
 
+    if (member->declared != NULL) {
+        *job = *member->declared;
+        return;
+    }
     pred_job_init(job);
     if (hints->flops > 0)
         job->flops_forward = hints->flops;
@@ -23,11 +86,7 @@ void demand_job(const struct member *member, struct pred_job *job)
     job->batch = hints->batch;
     job->workers_min = hints->workers_min;
     job->workers_max = hints->workers_max;
-    if (member->ngpus > 0) {
-        job->gpus = member->ngpus;
-        job->gpus_total = member->ngpus * nodes;
-        job->nodes = nodes;
-    }
+    take_gpus(member, job);
 }
 
 /* ---- observed ------------------------------------------------------------------------------ */
@@ -162,6 +221,8 @@ const char *demand_verdict(const struct member *member, bool loaders)
         return "unknown";
     if (member->failed_binds > 0 && member->failed_binds >= member->loader_tasks)
         return "unmanaged";
+    if (member->learner.io_bound)
+        return "io-bound";
     if (member->learner.held_back)
         return member->learner.rate > 0 ? "main-thread-bound" : "unknown";
     switch (member->limit) {

@@ -6,13 +6,22 @@
 #define ADLOADER_DEMAND_H
 
 #include "msg.h"
+#include "known.h"
 #include "predictor.h"
 #include "registry.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the hints and the registration say. */
+/* Look up what is known of the member's model, node and earlier runs, once, when it registers; and
+ * keep what it taught when it ends. known may be NULL. */
+void demand_know(struct member *member, const struct pred_known *known);
+void demand_teach(const struct member *member, const struct pred_known *known);
+
+/* A line of the log for each line of complaints. */
+void demand_warn(const char *complaints);
+
+/* What the hints and the registration say, and what was known. */
 void demand_job(const struct member *member, struct pred_job *job);
 
 /* Take a report into the member's learner, unless it spans a change of its cores. */

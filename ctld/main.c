@@ -11,6 +11,8 @@
 #include "control.h"
 #include "ctld.h"
 #include "daemon.h"
+#include "demand.h"
+#include "known.h"
 #include "log.h"
 #include "recorder.h"
 #include "reload.h"
@@ -185,6 +187,16 @@ static void log_libevent(int severity, const char *text)
         log_warning("libevent: %s", text);
 }
 
+/* What is not to be had of it is told and left unknown: it is no reason not to start. */
+static void know(struct ctld *ctld)
+{
+    char complaints[2048];
+
+    ctld->known = pred_known_new(ADL_DATADIR, ADL_SYSCONFDIR "/adloader", ctld->conf->state_dir,
+                                 complaints, sizeof(complaints));
+    demand_warn(complaints);
+}
+
 static int core_init(struct ctld *ctld, char *error, size_t error_size)
 {
     event_set_log_callback(log_libevent);
@@ -197,11 +209,13 @@ static int core_init(struct ctld *ctld, char *error, size_t error_size)
         (void)snprintf(error, error_size, "cannot start: %s", strerror(errno));
         return -1;
     }
+    know(ctld);
     return 0;
 }
 
 static void core_fini(struct ctld *ctld)
 {
+    pred_known_free(ctld->known);
     if (ctld->registry.nodes != NULL)
         registry_fini(&ctld->registry);
     topostore_free(ctld->store);

@@ -131,6 +131,7 @@ static void member_free(struct member *member)
     free(member->reason);
     free(member->use);
     free(member->gpus);
+    free(member->declared);
     free(member);
 }
 

@@ -58,6 +58,7 @@ struct member {
     unsigned ngpus;
     char (*gpus)[MSG_GPU_MAX];
     struct hints hints;
+    struct pred_job *declared; /* what was known when it came; NULL: its hints alone */
     bool unconfined;
     uint64_t started_ms;    /* when its tasks started, monotonic, may be before our start */
     uint64_t registered_ms; /* this connection */

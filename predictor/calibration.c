@@ -74,5 +74,5 @@ int pred_calibration_write(const struct pred_calibration *calibration, const cha
         errno = EOVERFLOW;
         return -1;
     }
-    return pred_kv_write_file(file, text, error, size);
+    return pred_kv_write_file(file, text, true, error, size);
 }

@@ -216,7 +216,7 @@ static int write_all(int fd, const char *text, size_t length)
     return 0;
 }
 
-int pred_kv_write_file(const char *path, const char *text, char *error, size_t size)
+int pred_kv_write_file(const char *path, const char *text, bool sync, char *error, size_t size)
 {
     char temporary[4096];
     int fd, rc;
@@ -231,7 +231,7 @@ int pred_kv_write_file(const char *path, const char *text, char *error, size_t s
     rc = write_all(fd, text, strlen(text));
     if (rc == 0)
         rc = fchmod(fd, 0644);
-    if (rc == 0)
+    if (rc == 0 && sync)
         rc = fsync(fd);
     if (close(fd) != 0)
         rc = -1;

@@ -6,6 +6,7 @@
 #ifndef ADLOADER_PREDICTOR_KEYVALUE_H
 #define ADLOADER_PREDICTOR_KEYVALUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define PRED_KV_FIELDS_MAX 64
@@ -35,8 +36,8 @@ int pred_kv_format(const struct pred_kv_field *fields, const void *object, const
  */
 long pred_kv_read_file(const char *path, char *text, char *error, size_t size);
 
-/* Whole or not at all: a new file beside it, synced, renamed over it, mode 0644. 0, or -1 with a
- * sentence in error. */
-int pred_kv_write_file(const char *path, const char *text, char *error, size_t size);
+/* Whole or not at all: a new file beside it, renamed over it, mode 0644; sync: and on the disk,
+ * which may take long. 0, or -1 with a sentence in error. */
+int pred_kv_write_file(const char *path, const char *text, bool sync, char *error, size_t size);
 
 #endif

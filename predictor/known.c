@@ -86,10 +86,30 @@ static bool read_calibration(const struct pred_known *k, const char *node,
     return false;
 }
 
-/* The name that profiles go by, "" none, and the GPU's. */
-static const char *profile_name(const struct hints *hints)
+static const char *given_name(const struct hints *hints)
 {
     return hints->profile[0] != '\0' ? hints->profile : hints->model;
+}
+
+/* The name that a user's profiles go by; "" none. '/' stands in models' names, not in profiles'. */
+static void profile_name(const struct hints *hints, unsigned uid, char *name, size_t size)
+{
+    const char *given = given_name(hints);
+
+    name[0] = '\0';
+    if (given[0] != '\0' && strlen(given) + 12 < size)
+        snprintf(name, size, "%s+%u", given, uid);
+    for (char *slash; (slash = strchr(name, '/')) != NULL;)
+        *slash = '-';
+}
+
+/* The same without the user: what an admin shares. */
+static void shared_name(char *name)
+{
+    char *plus = strrchr(name, '+');
+
+    if (plus != NULL)
+        *plus = '\0';
 }
 
 static void profile_gpu(const struct pred_known *k, const char *node, char *gpu, size_t size)
@@ -106,18 +126,24 @@ static void profile_gpu(const struct pred_known *k, const char *node, char *gpu,
         snprintf(gpu, size, "%s", known->name);
 }
 
-static void apply_profile(const struct pred_known *k, const struct hints *hints, const char *node,
-                          double now_s, struct pred_job *job, char *error, size_t size)
+static void apply_profile(const struct pred_known *k, const struct hints *hints, unsigned uid,
+                          const char *node, double now_s, struct pred_job *job, char *error,
+                          size_t size)
 {
-    char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX];
+    char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX], name[PRED_PROFILE_NAME];
     struct pred_profile profile;
     enum pred_stored stored;
 
-    if (k->state[0] == '\0' || profile_name(hints)[0] == '\0')
+    profile_name(hints, uid, name, sizeof(name));
+    if (k->state[0] == '\0' || name[0] == '\0')
         return;
     profile_gpu(k, node, gpu, sizeof(gpu));
     snprintf(folder, sizeof(folder), "%s/" PRED_PROFILE_FOLDER, k->state);
-    stored = pred_profile_read(folder, profile_name(hints), gpu, "", &profile, line, sizeof(line));
+    stored = pred_profile_read(folder, name, gpu, "", &profile, line, sizeof(line));
+    if (stored == PRED_STORED_NONE) {
+        shared_name(name);
+        stored = pred_profile_read(folder, name, gpu, "", &profile, line, sizeof(line));
+    }
     if (stored == PRED_STORED_OK)
         pred_profile_apply(&profile, job->gpus, now_s, job);
     else if (stored != PRED_STORED_NONE)
@@ -136,8 +162,8 @@ static void apply_hints(const struct hints *hints, struct pred_job *job)
     job->workers_max = hints->workers_max;
 }
 
-void pred_known_job(const struct pred_known *k, const struct hints *hints, const char *node,
-                    double now_s, struct pred_job *job, char *error, size_t size)
+void pred_known_job(const struct pred_known *k, const struct hints *hints, unsigned uid,
+                    const char *node, double now_s, struct pred_job *job, char *error, size_t size)
 {
     struct pred_calibration calibration;
     struct pred_declared declared = {.data = hints->data, .precision = -1, .gpus = job->gpus};
@@ -154,23 +180,24 @@ void pred_known_job(const struct pred_known *k, const struct hints *hints, const
     }
     (void)pred_declare(&declared, job); /* with the GPU's usual precision it cannot fail */
     apply_hints(hints, job);
-    apply_profile(k, hints, node, now_s, job, error, size);
+    apply_profile(k, hints, uid, node, now_s, job, error, size);
 }
 
-bool pred_known_learn(const struct pred_known *k, const struct hints *hints, const char *node,
-                      unsigned gpus, const struct pred_learner *learner, double now_s, char *error,
-                      size_t size)
+bool pred_known_learn(const struct pred_known *k, const struct hints *hints, unsigned uid,
+                      const char *node, unsigned gpus, const struct pred_learner *learner,
+                      double now_s, char *error, size_t size)
 {
-    char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX];
+    char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX], name[PRED_PROFILE_NAME];
     struct pred_profile profile;
     enum pred_stored stored;
 
     error[0] = '\0';
-    if (k->state[0] == '\0' || profile_name(hints)[0] == '\0')
+    profile_name(hints, uid, name, sizeof(name));
+    if (k->state[0] == '\0' || name[0] == '\0')
         return false;
     profile_gpu(k, node, gpu, sizeof(gpu));
     snprintf(folder, sizeof(folder), "%s/" PRED_PROFILE_FOLDER, k->state);
-    stored = pred_profile_read(folder, profile_name(hints), gpu, "", &profile, line, sizeof(line));
+    stored = pred_profile_read(folder, name, gpu, "", &profile, line, sizeof(line));
     if (stored == PRED_STORED_ERROR || stored == PRED_STORED_SET_ASIDE)
         tell(error, size, line);
     if (stored == PRED_STORED_ERROR || !pred_profile_learn(&profile, learner, gpus, now_s))

@@ -28,15 +28,17 @@ void pred_known_free(struct pred_known *known);
  * node's calibration names it), loader, storage, profile. job comes initialised, with gpus,
  * gpus_total and nodes as far as they are known. error as above.
  */
-void pred_known_job(const struct pred_known *known, const struct hints *hints, const char *node,
-                    double now_s, struct pred_job *job, char *error, size_t size);
+void pred_known_job(const struct pred_known *known, const struct hints *hints, unsigned uid,
+                    const char *node, double now_s, struct pred_job *job, char *error, size_t size);
 
 /*
- * A member has ended: keep what it taught under its profile or model name. Returns whether a
- * profile was written; error as above. A member that named neither teaches nothing.
+ * A member has ended: keep what it taught under its profile or model name, for its user: nobody's
+ * runs teach what others start with. (An admin shares a profile by a copy under the name without
+ * "+UID".) Returns whether a profile was written; error as above. A member that named neither a
+ * profile nor a model teaches nothing.
  */
-bool pred_known_learn(const struct pred_known *known, const struct hints *hints, const char *node,
-                      unsigned gpus, const struct pred_learner *learner, double now_s, char *error,
-                      size_t size);
+bool pred_known_learn(const struct pred_known *known, const struct hints *hints, unsigned uid,
+                      const char *node, unsigned gpus, const struct pred_learner *learner,
+                      double now_s, char *error, size_t size);
 
 #endif

@@ -227,7 +227,8 @@ int pred_profile_write(const char *folder, const struct pred_profile *profile, c
         errno = EOVERFLOW;
         return complain("cannot be written", path, error, size);
     }
-    return pred_kv_write_file(path, text, error, size);
+    /* The controller's loop must not wait for a disk; what a crash leaves is set aside. */
+    return pred_kv_write_file(path, text, false, error, size);
 }
 
 struct gathered {

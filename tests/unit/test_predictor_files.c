@@ -517,34 +517,51 @@ static void known_before_and_after(void **state)
     pred_job_init(&job);
     job.gpus = job.gpus_total = 2;
     job.nodes = 1;
-    pred_known_job(k, &hints, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 7, "n1", 1e9, &job, error, sizeof(error));
     assert_string_equal(error, "");
     assert_true(fabs(job.flops_forward - 8.178e9) < 1e6 && job.batch == 64 &&
                 job.workers_max == 16);
     assert_true(job.core_rate.value == 400 && job.core_rate.source == PRED_STATIC);
     assert_true(fabs(job.gpu_flops_per_s - 15.7e12 * 0.75) < 1e9); /* a V100 */
 
-    assert_true(pred_known_learn(k, &hints, "n1", 2, &l, 1e9, error, sizeof(error)));
+    assert_true(pred_known_learn(k, &hints, 7, "n1", 2, &l, 1e9, error, sizeof(error)));
     pred_job_init(&job);
     job.gpus = job.gpus_total = 2;
-    pred_known_job(k, &hints, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 7, "n1", 1e9, &job, error, sizeof(error));
     assert_true(fabs(job.core_rate.value - 300) < 1e-6 && job.core_rate.source == PRED_PROFILE);
     assert_true(fabs(job.gpu_rate.value - 1600) < 1e-3);
+
+    /* another user does not start with that, unless an admin shares it */
+    pred_job_init(&job);
+    job.gpus = job.gpus_total = 2;
+    pred_known_job(k, &hints, 8, "n1", 1e9, &job, error, sizeof(error));
+    assert_int_equal(job.core_rate.source, PRED_STATIC);
+    {
+        struct pred_profile shared;
+
+        assert_true(pred_profile_init(&shared, "ResNet-50", "v100", ""));
+        shared.core_rate = 250;
+        shared.core_rate_sd = 0.1;
+        assert_int_equal(pred_profile_write(path("state/profiles"), &shared, error, sizeof(error)),
+                         0);
+    }
+    pred_known_job(k, &hints, 8, "n1", 1e9, &job, error, sizeof(error));
+    assert_true(job.core_rate.value == 250);
 
     /* an unknown node and model: nothing breaks, nothing is invented */
     assert_int_equal(hints_parse("model=their-net,flops=3e9", &hints, error, sizeof(error)), 0);
     pred_job_init(&job);
-    pred_known_job(k, &hints, "../n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 7, "../n1", 1e9, &job, error, sizeof(error));
     assert_true(job.flops_forward == 3e9 && isnan(job.core_rate.value) &&
                 isnan(job.gpu_flops_per_s));
     assert_int_equal(hints_parse("on", &hints, error, sizeof(error)), 0);
-    assert_false(pred_known_learn(k, &hints, "n1", 2, &l, 1e9, error, sizeof(error)));
+    assert_false(pred_known_learn(k, &hints, 7, "n1", 2, &l, 1e9, error, sizeof(error)));
     pred_known_free(k);
     k = pred_known_new("/nowhere", "/nowhere", "", error, sizeof(error));
     assert_non_null(k);
     assert_non_null(strstr(error, "/nowhere/models.csv"));
     pred_job_init(&job);
-    pred_known_job(k, &hints, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 7, "n1", 1e9, &job, error, sizeof(error));
     pred_known_free(k);
 }
 
