@@ -5,11 +5,14 @@ libadl_cli_la_SOURCES = \
 	cli/cli.c cli/cli.h \
 	cli/client.c cli/client.h \
 	cli/doc.c cli/doc.h \
+	cli/strict.c cli/strict.h \
 	cli/suggest.c cli/suggest.h \
 	cli/table.c cli/table.h \
 	cli/words.c cli/words.h \
 	cli/status.c cli/status.h \
 	cli/explain.c cli/explain.h \
+	cli/allocate.c cli/whatif.c cli/whatif.h \
+	cli/simulate.c cli/sim.c cli/sim.h cli/trace.c cli/trace.h cli/generate.c cli/svg.c cli/svg.h \
 	cli/predict.c cli/curveout.c cli/curveout.h cli/profile.c \
 	cli/calibrate.c cli/cal.h cli/cal_gpu.c cli/cal_jpeg.c cli/cal_memory.c cli/cal_storage.c cli/cal_threads.c \
 	cli/top.c \

@@ -19,6 +19,8 @@ static const struct cli_command *const commands[] = {
     &cli_command_top,
     &cli_command_explain,
     &cli_command_topology,
+    &cli_command_allocate,
+    &cli_command_simulate,
     &cli_command_predict,
     &cli_command_profile,
     &cli_command_calibrate,

@@ -198,6 +198,26 @@ static void nothing_lent_without_borrower(void **state)
     assert_int_equal(cores[0], 4); /* the rest of the pool, 3 of which it needs */
 }
 
+/* The answer equals the relaxation to the last bit although that would take half a step: it ends.
+ */
+static void relaxation_met_exactly(void **state)
+{
+    static const double jump[] = {0, 0, 200}, one[] = {0, 100};
+    struct alloc_member m[] = {member(0, 0, 0, jump, 200), member(1, 0, 0, one, 200)};
+    const struct alloc_node node = {1};
+    unsigned cores[2];
+    struct alloc_problem p = problem(ALLOC_GPU_BUSY, ALLOC_GUARANTEE_NONE, m, 2, &node, 1);
+
+    (void)state;
+    m[0].nrate = 3;
+    m[0].now = 2; /* so that nothing counts as a move */
+    m[1].nrate = 2;
+    m[1].now = 1;
+    (void)solve(&p, cores);
+    assert_int_equal(cores[0], 0);
+    assert_int_equal(cores[1], 1);
+}
+
 /* A job on two nodes: a core on one of them alone is worthless. */
 static void members_move_together(void **state)
 {
@@ -629,6 +649,7 @@ int main(void)
         cmocka_unit_test(makespan_follows_work),
         cmocka_unit_test(no_useless_cores),
         cmocka_unit_test(nothing_lent_without_borrower),
+        cmocka_unit_test(relaxation_met_exactly),
         cmocka_unit_test(members_move_together),
         cmocka_unit_test(bandwidth_is_shared),
         cmocka_unit_test(floors_shrink_alike),
