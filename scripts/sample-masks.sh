@@ -51,12 +51,13 @@ sample_once() {
     done
 }
 
-# Lines "microseconds, step, masks, threads" into $1 every quarter of a second, until $2 exists.
+# Lines "microseconds, step, masks, threads" into $1 every quarter of a second, until $2 exists or the
+# script that started it is gone.
 sample_loop() {
     local label now
     # shellcheck disable=SC2034 # sample_once fills them all
     local -A seen threads tid
-    while [[ ! -e $2 ]]; do
+    while [[ ! -e $2 && -e /proc/$$ ]]; do
         now=${EPOCHREALTIME/[.,]/}
         sample_once
         for label in "${!seen[@]}"; do
