@@ -202,20 +202,21 @@ static void nothing_lent_without_borrower(void **state)
  */
 static void relaxation_met_exactly(void **state)
 {
-    static const double jump[] = {0, 0, 200}, one[] = {0, 100};
-    struct alloc_member m[] = {member(0, 0, 0, jump, 200), member(1, 0, 0, one, 200)};
-    const struct alloc_node node = {1};
-    unsigned cores[2];
-    struct alloc_problem p = problem(ALLOC_GPU_BUSY, ALLOC_GUARANTEE_NONE, m, 2, &node, 1);
+    static const double jump[] = {0, 0, 200}, one[] = {0, 100}, best[] = {0, 200};
+    struct alloc_member m[] = {member(0, 0, 0, jump, 200), member(1, 0, 0, one, 200),
+                               member(2, 0, 0, best, 200)};
+    const struct alloc_node node = {2};
+    unsigned cores[3];
+    struct alloc_problem p = problem(ALLOC_GPU_BUSY, ALLOC_GUARANTEE_NONE, m, 3, &node, 1);
 
     (void)state;
     m[0].nrate = 3;
-    m[0].now = 2; /* so that nothing counts as a move */
-    m[1].nrate = 2;
-    m[1].now = 1;
+    m[1].nrate = m[2].nrate = 2;
+    m[0].now = m[1].now = m[2].now = 2; /* so that nothing counts as a move */
     (void)solve(&p, cores);
     assert_int_equal(cores[0], 0);
     assert_int_equal(cores[1], 1);
+    assert_int_equal(cores[2], 1);
 }
 
 /* A job on two nodes: a core on one of them alone is worthless. */
