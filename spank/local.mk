@@ -8,15 +8,19 @@ libadl_spank_la_SOURCES = \
 	spank/bind.c spank/bind.h \
 	spank/classify.c spank/classify.h \
 	spank/clients.c spank/clients.h \
+	spank/cpuset.c spank/cpuset.h \
 	spank/credential.c spank/credential.h \
 	spank/exported.c spank/exported.h \
 	spank/link.c spank/link.h \
+	spank/nodedir.c spank/nodedir.h \
 	spank/options.c spank/options.h \
 	spank/own.c spank/own.h \
 	spank/procfs.c spank/procfs.h \
 	spank/sample.c spank/sample.h \
 	spank/stepgroup.c spank/stepgroup.h \
-	spank/tasks.c spank/tasks.h
+	spank/steprecord.c spank/steprecord.h \
+	spank/tasks.c spank/tasks.h \
+	spank/threadmasks.c spank/threadmasks.h
 libadl_spank_la_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS) -fvisibility=hidden
 
 plugin_LTLIBRARIES += spank_adloader.la

@@ -143,7 +143,17 @@ static int locate(struct stepgroup *group, const struct procfs *fs)
     return access(group->directory, F_OK);
 }
 
-int stepgroup_find(struct stepgroup *group, const struct procfs *fs, pid_t pid)
+/* Is a hierarchy one that cpusets are in: version 1's of its own, or version 2's with the files? */
+static bool has_cpusets(const struct stepgroup *group)
+{
+    char path[PATH_MAX + 16];
+    if (group->controllers[0] != '\0' && !has_word(group->controllers, "cpuset", strlen("cpuset")))
+        return false;
+    snprintf(path, sizeof path, "%s/cpuset.cpus", group->directory);
+    return access(path, F_OK) == 0;
+}
+
+static int find(struct stepgroup *group, const struct procfs *fs, pid_t pid, bool cpusets)
 {
     char *text = malloc(CGROUP_FILE_SIZE);
     int rc = -1;
@@ -158,12 +168,24 @@ int stepgroup_find(struct stepgroup *group, const struct procfs *fs, pid_t pid)
         snprintf(group->controllers, sizeof group->controllers, "%s", line.controllers);
         snprintf(group->path, sizeof group->path, "%s", line.path);
         rc = locate(group, fs);
+        if (rc == 0 && cpusets && !has_cpusets(group))
+            rc = -1;
     }
 out:
     if (rc < 0)
         group->path[0] = '\0';
     free(text);
     return rc;
+}
+
+int stepgroup_find(struct stepgroup *group, const struct procfs *fs, pid_t pid)
+{
+    return find(group, fs, pid, false);
+}
+
+int stepgroup_find_cpuset(struct stepgroup *group, const struct procfs *fs, pid_t pid)
+{
+    return find(group, fs, pid, true);
 }
 
 bool stepgroup_contains(const struct stepgroup *group, const struct procfs *fs, pid_t pid)

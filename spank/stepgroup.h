@@ -23,6 +23,9 @@ struct stepgroup {
  */
 int stepgroup_find(struct stepgroup *group, const struct procfs *fs, pid_t pid);
 
+/* The same in the hierarchy that confines the step's CPUs; -1: nothing does. */
+int stepgroup_find_cpuset(struct stepgroup *group, const struct procfs *fs, pid_t pid);
+
 /* Does the process lie in the group or below it? Reads /proc/PID/cgroup anew. */
 bool stepgroup_contains(const struct stepgroup *group, const struct procfs *fs, pid_t pid);
 

@@ -62,6 +62,14 @@ tests_unit_test_tasks_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_tasks_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_tasks_LDADD = $(ADL_SPANK_TEST_LIBS)
 
+# the node's cpusets
+check_PROGRAMS += tests/unit/test_cpuset
+TESTS += tests/unit/test_cpuset
+tests_unit_test_cpuset_SOURCES = tests/unit/test_cpuset.c
+tests_unit_test_cpuset_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_cpuset_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_cpuset_LDADD = $(ADL_SPANK_TEST_LIBS)
+
 # common
 check_PROGRAMS += tests/unit/test_cpus
 TESTS += tests/unit/test_cpus
