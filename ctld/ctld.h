@@ -19,6 +19,7 @@
 
 #define CTLD_VERSION PACKAGE_VERSION /* config.h */
 
+struct queries;
 struct server;
 struct workers;
 struct recorder;
@@ -32,15 +33,16 @@ struct ctld {
     struct topostore *store;
     struct control control;
     struct server *server;
+    struct queries *queries;
     struct workers *auth; /* decode credentials */
     struct recorder *recorder;
-    struct pred_known *known; /* models, GPUs, calibrations, profiles */
+    struct pred_known *known;  /* models, GPUs, calibrations, profiles */
     struct wire_writer writer; /* for one message at a time */
     uint64_t instance;
     uint64_t started_ms;
     uid_t slurm_uid; /* (uid_t)-1: none */
     /* since the start, for metrics */
-    uint64_t registrations, releases, losses, refusals, reports, assignments, acks, queries;
+    uint64_t registrations, releases, losses, refusals, reports, assignments, acks, queries_total;
 };
 
 /* May this user speak as an agent? */

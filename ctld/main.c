@@ -14,6 +14,7 @@
 #include "demand.h"
 #include "known.h"
 #include "log.h"
+#include "query.h"
 #include "recorder.h"
 #include "reload.h"
 #include "server.h"
@@ -234,7 +235,7 @@ static int serve(struct ctld *ctld, struct daemon *daemon)
     if (core_init(ctld, error, sizeof(error)) == 0 &&
         daemon_pid_file(daemon, ctld->conf->pid_file, error, sizeof(error)) == 0 &&
         signals_init(ctld, events) == 0 && auth_init(ctld, error, sizeof(error)) == 0 &&
-        recorder_init(ctld) == 0 && control_init(ctld) == 0 &&
+        recorder_init(ctld) == 0 && control_init(ctld) == 0 && query_init(ctld) == 0 &&
         server_init(ctld, error, sizeof(error)) == 0) {
         log_info("version %s, listening on %s", CTLD_VERSION, ctld->conf->socket);
         daemon_ready(daemon);
@@ -246,6 +247,7 @@ static int serve(struct ctld *ctld, struct daemon *daemon)
     }
     recorder_fini(ctld); /* first: agents that lose us now have not ended */
     server_fini(ctld);
+    query_fini(ctld);
     control_fini(ctld);
     auth_fini(ctld);
     signals_fini(events);

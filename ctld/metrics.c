@@ -95,7 +95,7 @@ static void write_all(FILE *out, const struct ctld *ctld, const struct totals *t
     counter(out, "adloader_reports_total", "Reports received", ctld->reports);
     counter(out, "adloader_assignments_total", "Assignments sent", ctld->assignments);
     counter(out, "adloader_acks_total", "Assignments confirmed", ctld->acks);
-    counter(out, "adloader_queries_total", "Queries answered", ctld->queries);
+    counter(out, "adloader_queries_total", "Queries answered", ctld->queries_total);
     counter(out, "adloader_decisions_total", "Allocations computed", control->decisions);
     counter(out, "adloader_changes_total", "Members whose cores were changed", control->changes);
     (void)fprintf(out,

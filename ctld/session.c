@@ -40,6 +40,7 @@ static struct session_list *list_of(struct server *server, uint8_t state)
     switch (state) {
     case SESSION_AGENT:
         return &server->agents;
+    case SESSION_ASKING:
     case SESSION_CLOSING:
         return &server->closing;
     case SESSION_DEAD:
@@ -78,6 +79,9 @@ void session_end(struct session *session)
     if (session->auth_job != NULL)
         auth_forget(session->auth_job);
     session->auth_job = NULL;
+    if (session->asking != NULL)
+        query_forget(session->asking);
+    session->asking = NULL;
     (void)bufferevent_disable(session->bev, EV_READ | EV_WRITE);
     move_to(session, SESSION_DEAD);
     detach_member(session);
@@ -116,6 +120,27 @@ void session_send(struct session *session, const struct wire_writer *writer)
     }
 }
 
+static void free_data(const void *data, size_t length, void *arg)
+{
+    (void)data;
+    (void)length;
+    free(arg);
+}
+
+void session_send_large(struct session *session, struct wire_writer *writer)
+{
+    struct evbuffer *output = bufferevent_get_output(session->bev);
+
+    if (session->state == SESSION_DEAD)
+        return;
+    if (evbuffer_add_reference(output, writer->data, writer->length, free_data, writer->data) < 0) {
+        log_error("cannot queue an answer: out of memory");
+        session_end(session);
+        return;
+    }
+    *writer = (struct wire_writer){0};
+}
+
 void session_refuse(struct session *session, enum msg_refusal code, uint32_t retry_ms,
                     const char *format, ...)
 {
@@ -146,6 +171,13 @@ void session_set_agent(struct session *session, struct member *member)
     session->member = member;
     session->ctld->server->nagents++;
     move_to(session, SESSION_AGENT);
+}
+
+void session_set_asking(struct session *session, struct asking *asking)
+{
+    session->asking = asking;
+    session->deadline_ms = clock_monotonic_ms() + CLOSING_MS;
+    move_to(session, SESSION_ASKING);
 }
 
 /* ---- frames in ----------------------------------------------------------------------------- */
@@ -256,7 +288,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 
     while (taken < FRAMES_A_ROUND && reads_frames(session) && next_frame(session, input))
         taken++;
-    if (session->state == SESSION_CLOSING)
+    if (session->state == SESSION_CLOSING || session->state == SESSION_ASKING)
         (void)evbuffer_drain(input, evbuffer_get_length(input));
     else if (taken == FRAMES_A_ROUND && reads_frames(session)) /* others in between */
         bufferevent_trigger(bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);

@@ -743,6 +743,64 @@ static void test_garbage(void **state)
     controller_discard(&c, false);
 }
 
+/* An agent that talks without end and never listens is dropped before it costs memory. */
+static void test_deaf_agent(void **state)
+{
+    struct controller c;
+    struct agent a;
+    uint64_t begin = clock_monotonic_ms();
+
+    (void)state;
+    controller_prepare(&c, "LeaseTime=60s\n");
+    controller_start(&c);
+    agent_init(&a, 1, 0, "n1", "0-3");
+    agent_register(&c, &a);
+    while (!a.ended && clock_monotonic_ms() - begin < 30000)
+        agent_report(&a, 100);
+    assert_true(a.ended);
+    assert_true(controller_logs(&c, "does not read what it is sent"));
+    agent_free(&a);
+    free(controller_ask(&c, "status", ""));
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* Those who ask for everything again and again, and hang up in between, keep nobody waiting. */
+static void test_many_questions(void **state)
+{
+    enum { ASKERS = 60 };
+    struct controller c;
+    struct agent a, askers[ASKERS];
+    struct agent *one[] = {&a};
+    struct msg_query q = {.what = "status"};
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    agent_init(&a, 1, 0, "n1", "0-3");
+    agent_register(&c, &a);
+    for (unsigned i = 0; i < ASKERS; i++) {
+        struct wire_writer w = {0};
+
+        agent_init(&askers[i], 1, 0, "-", "");
+        agent_connect(&c, &askers[i]);
+        memcpy(q.nonce, askers[i].challenge.nonce, sizeof(q.nonce));
+        assert_int_equal(msg_query_write(&w, &q), 0);
+        agent_send(&c, &askers[i], w.data, w.length);
+        wire_writer_free(&w);
+        if (i % 3 == 0)
+            agent_hang_up(&askers[i]);
+    }
+    agents_run(one, 1, 100, 500);
+    assert_true(a.renewals >= 4 && !a.ended);
+    for (unsigned i = 0; i < ASKERS; i++)
+        agent_free(&askers[i]);
+    free(controller_ask(&c, "status", ""));
+    agent_free(&a);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
 /* A registered agent that sends what it should not. */
 static void test_garbage_from_agent(void **state)
 {
@@ -1221,6 +1279,8 @@ int main(void)
         T(test_other_users),
         T(test_replaced),
         T(test_garbage),
+        T(test_deaf_agent),
+        T(test_many_questions),
         T(test_garbage_from_agent),
         T(test_silent_peers),
         T(test_many_connections),
