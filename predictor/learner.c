@@ -21,6 +21,7 @@
 #define SATURATED_FIT   0.97
 #define ASLEEP          0.75 /* busy share below which cores are certainly not what is missing */
 #define IO_SHARE        0.2  /* of the workers, waiting for storage, from which it is the limit */
+#define CROWDED         0.5  /* of the time that loaders run, from which waiting for a CPU tells */
 #define STARVED         0.85 /* GPU-busy share, of that when free, below which data is late */
 #define GROWTH_MAX      4.0  /* what one look may conclude beyond the cores it has seen */
 #define NO_CORES        UINT32_MAX
@@ -231,13 +232,27 @@ static void guess_demand(struct pred_learner *l, const struct pred_job *job, dou
     l->demand_rel_sd = 0.5;
 }
 
+/* Mean number of loaders that waited for a CPU. */
+static double queue_length(const struct pred_observation *o)
+{
+    return o->queue_s > 0 ? o->queue_s / o->interval_s : 0; /* 0 for NAN */
+}
+
 /* Busy share of the usable cores if the loaders had not been kept waiting for a CPU. */
 static double wanted_share(const struct pred_learner *l, const struct pred_observation *o,
                            double usable)
 {
-    double queue = o->queue_s > 0 ? o->queue_s / o->interval_s : 0; /* 0 for NAN */
+    return usable > 0 ? fmin(1, (l->use + queue_length(o)) / usable) : 0;
+}
 
-    return usable > 0 ? fmin(1, (l->use + queue) / usable) : 0;
+/*
+ * Loaders that wait for a CPU much of the time lack cores though they do not use all of those that
+ * they may: main threads, or others, run on them too.
+ */
+static bool crowded_out(const struct pred_learner *l, const struct pred_observation *o,
+                        double usable)
+{
+    return queue_length(o) > CROWDED * l->use && wanted_share(l, o, usable) >= 1;
 }
 
 static void learn_demand(struct pred_learner *l, const struct pred_job *job,
@@ -251,6 +266,8 @@ static void learn_demand(struct pred_learner *l, const struct pred_job *job,
     double wants;
 
     l->saturation = usable > 0 ? fmin(1, l->use / usable) : 0;
+    if (crowded_out(l, o, usable))
+        l->saturation = 1;
     /* Others on the same CPUs make loaders look idle that are not. */
     l->held_back = wanted_share(l, o, usable) < ASLEEP && share < STARVED;
     if (o->io_wait >= 0) /* one report alone is no verdict */

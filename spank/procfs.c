@@ -89,7 +89,8 @@ enum {
     FIELD_UTIME = 14,
     FIELD_STIME = 15,
     FIELD_THREADS = 20,
-    FIELD_START = 22
+    FIELD_START = 22,
+    FIELD_STACK = 28
 };
 
 int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *stat)
@@ -114,12 +115,16 @@ int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *stat)
     if (numbers[0] != ' ' || numbers[2] != ' ')
         goto bad;
     stat->state = numbers[1];
-    stat->cpu_ticks = 0;
+    stat->cpu_ticks = stat->stack = 0;
     const char *p = numbers + 2;
-    for (int field = FIELD_PPID; field <= FIELD_START; field++) {
+    for (int field = FIELD_PPID; field <= FIELD_STACK; field++) {
         char *end;
         errno = 0;
         long long value = strtoll(p, &end, 10);
+        if (field > FIELD_START && end == p)
+            break; /* what comes after is a help where it is there */
+        if (field > FIELD_START)
+            errno = 0; /* limits may be too large for a signed number */
         if (end == p || errno != 0)
             goto bad;
         p = end;
@@ -133,6 +138,8 @@ int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *stat)
             stat->threads = value > 0 ? (uint32_t)value : 0;
         else if (field == FIELD_START)
             stat->start_ticks = (uint64_t)value;
+        else if (field == FIELD_STACK)
+            stat->stack = value > 0 ? (uint64_t)value : 0;
     }
     return 0;
 bad:
@@ -208,6 +215,58 @@ int procfs_read_bytes(const struct procfs *fs, pid_t pid, uint64_t *bytes)
     }
     *bytes = strtoull(found + sizeof key - 1, NULL, 10);
     return 0;
+}
+
+static bool find_number(const char *text, const char *key, uint64_t *value)
+{
+    const char *found = strstr(text, key);
+    if (found != NULL)
+        *value = strtoull(found + strlen(key), NULL, 10);
+    return found != NULL;
+}
+
+int procfs_thread_io(const struct procfs *fs, pid_t pid, pid_t tid, uint64_t *read_bytes,
+                     uint64_t *written_bytes)
+{
+    char path[PATH_SIZE], text[STAT_SIZE];
+    snprintf(path, sizeof path, "%d/task/%d/io", (int)pid, (int)tid);
+    if (procfs_read_file(fs, path, text, sizeof text) < 0)
+        return -1;
+    if (find_number(text, "rchar: ", read_bytes) && find_number(text, "\nwchar: ", written_bytes))
+        return 0;
+    errno = EBADMSG;
+    return -1;
+}
+
+/* ---- open files ---- */
+
+/* NVIDIA's are /dev/nvidia0 and so on; its control file alone, which many tools open, says nothing.
+ * AMD's is /dev/kfd. */
+static bool is_gpu_file(const char *target)
+{
+    static const char nvidia[] = "/dev/nvidia";
+    return strcmp(target, "/dev/kfd") == 0 || (strncmp(target, nvidia, sizeof nvidia - 1) == 0 &&
+                                               isdigit((unsigned char)target[sizeof nvidia - 1]));
+}
+
+bool procfs_has_gpu(const struct procfs *fs, pid_t pid)
+{
+    enum { FILES_MAX = 512 };
+    char path[PATH_SIZE], target[64];
+    pid_t fds[FILES_MAX]; /* file 0 is no id, and no GPU */
+    bool more;
+    snprintf(path, sizeof path, "%d/fd", (int)pid);
+    ssize_t n = procfs_list(fs, path, fds, FILES_MAX, &more);
+    for (ssize_t i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%d/fd/%d", (int)pid, (int)fds[i]);
+        ssize_t length = readlinkat(fs->fd, path, target, sizeof target - 1);
+        if (length <= 0)
+            continue;
+        target[length] = '\0';
+        if (is_gpu_file(target))
+            return true;
+    }
+    return false;
 }
 
 /* ---- which program ---- */

@@ -34,6 +34,7 @@ struct procfs_stat {
     uint64_t cpu_ticks;   /* user + system; of the whole process in /proc/PID/stat */
     uint32_t threads;     /* of the process */
     uint64_t start_ticks; /* since boot: with the id, the identity of the task */
+    uint64_t stack;       /* where the stack begins: fork keeps it, exec draws another; 0 unknown */
 };
 
 /* text need not end in NUL. 0, or -1 (EBADMSG). */
@@ -50,6 +51,13 @@ int procfs_schedstat_read(int fd, uint64_t *run_ns, uint64_t *wait_ns);
 
 /* Bytes that the process has had read from storage. -1 also where the kernel does not count. */
 int procfs_read_bytes(const struct procfs *fs, pid_t pid, uint64_t *bytes);
+
+/* Bytes that a thread has read and written by system calls, from wherever. The same. */
+int procfs_thread_io(const struct procfs *fs, pid_t pid, pid_t tid, uint64_t *read_bytes,
+                     uint64_t *written_bytes);
+
+/* Has the process a GPU's device file open? Of a table of many files the first are looked at. */
+bool procfs_has_gpu(const struct procfs *fs, pid_t pid);
 
 /* The file that a process executes, as device and inode, and its base name cut to size. */
 int procfs_program(const struct procfs *fs, pid_t pid, dev_t *dev, ino_t *ino, char *name,

@@ -6,6 +6,7 @@
 #include "log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,18 @@
 #define MACHINE_PIDS_MAX 32768u /* processes of the whole machine that a descent search reads */
 #define ANCESTORS_MAX    64     /* steps up the tree, against loops in text that is not ours */
 #define CLASSIFY_PASSES  4      /* generations of processes that loaders start */
+
+/* Does a process's master work itself? Looked at for so long at a time, from a second after the
+ * start on: before that it is busy with starting processes. */
+#define MASTER_AFTER_MS 1000u
+#define MASTER_LOOK_MS  500u
+#define MASTER_LOOKS_MS 2000u
+#define MASTER_WORKS    0.02 /* of a core */
+
+/* Threads without a name are watched for what they do: so many at a scan, each so often. */
+#define WATCHED_MAX         64u
+#define WATCH_MS            250u
+#define WATCH_FROM_BIRTH_MS 3000u /* one so young has done all since the last scan */
 
 /* ---- life ---- */
 
@@ -76,6 +89,18 @@ static bool lists_children(const struct tasks *t)
     return procfs_children(&t->fs, t->self, t->self, &child, 1, &more) >= 0;
 }
 
+static bool has_gpus(const char *root)
+{
+    static const char *const files[] = {"/dev/nvidiactl", "/dev/kfd"};
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", root, files[i]);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 int tasks_init(struct tasks *t, const char *root, const struct rank *ranks, size_t nranks,
                pid_t self)
 {
@@ -91,6 +116,7 @@ int tasks_init(struct tasks *t, const char *root, const struct rank *ranks, size
         return -1;
     }
     t->childless = !lists_children(t);
+    t->gpus = has_gpus(root);
     if (procfs_program(&t->fs, self, &t->self_dev, &t->self_ino, name, sizeof name) < 0)
         t->self_ino = 0;
     for (size_t i = 0; i < nranks && !t->grouped; i++)
@@ -438,7 +464,7 @@ static void read_identity(const struct tasks *t, struct process *p)
     ssize_t length = procfs_command_line(&t->fs, p->pid, command, sizeof command);
     size_t usable = length > 0 ? (size_t)length : 0;
     p->command_hash = hash_bytes(command, usable);
-    p->helper = classify_is_helper(command, usable);
+    p->command = classify_command(command, usable);
 }
 
 static bool look_due(uint8_t looks, uint32_t scan, pid_t id)
@@ -447,7 +473,7 @@ static bool look_due(uint8_t looks, uint32_t scan, pid_t id)
 }
 
 /* Fill one process's record from /proc and from what is known of it. False: it is gone. */
-static bool look_at_process(const struct tasks *t, pid_t pid, struct process *p)
+static bool look_at_process(const struct tasks *t, pid_t pid, uint64_t boot_ms, struct process *p)
 {
     struct procfs_stat stat;
     if (procfs_process_stat(&t->fs, pid, &stat) < 0 || stat.kernel_thread || stat.state == 'Z' ||
@@ -459,7 +485,10 @@ static bool look_at_process(const struct tasks *t, pid_t pid, struct process *p)
     else
         *p = (struct process){.pid = pid, .start_ticks = stat.start_ticks, .rank = -1};
     bool renamed = strcmp(p->comm, stat.comm) != 0; /* perhaps by exec */
+    if (stat.cpu_ticks > p->cpu_ticks || p->active_ms == 0)
+        p->active_ms = boot_ms;
     p->ppid = stat.ppid;
+    p->stack = stat.stack;
     p->cpu_ticks = stat.cpu_ticks;
     p->threads = stat.threads;
     p->seen = t->scan;
@@ -473,16 +502,82 @@ static bool look_at_process(const struct tasks *t, pid_t pid, struct process *p)
         p->identity_age++;
     if (renamed || p->own_image || look_due(p->looks, t->scan, pid))
         read_identity(t, p);
+    if (t->gpus && (p->looks < YOUNG_LOOKS || tasks_turn(t, pid)))
+        p->gpu = procfs_has_gpu(&t->fs, pid);
     if (p->looks < UINT8_MAX)
         p->looks++;
     return true;
 }
 
-/* Who descends from which rank, and who runs its parent's program without an exec between. */
-static void relate_processes(const struct tasks *t, struct process *array, size_t n)
+static uint64_t age_ms(const struct tasks *t, uint64_t start_ticks, uint64_t boot_ms)
+{
+    uint64_t start_ms = start_ticks * 1000u / (uint64_t)t->fs.tick_hz;
+    return boot_ms > start_ms ? boot_ms - start_ms : 0;
+}
+
+/* Has the process been forked from its parent, without an exec since? Where the kernel does not
+ * tell where stacks begin, the same command line speaks for it. */
+static bool is_forked(const struct process *p, const struct process *parent)
+{
+    if (p->program_ino == 0 || p->program_ino != parent->program_ino ||
+        p->program_dev != parent->program_dev)
+        return false;
+    if (p->stack != 0 && parent->stack != 0)
+        return p->stack == parent->stack;
+    return p->command_hash == parent->command_hash;
+}
+
+static bool looks_like_worker(const struct tasks *t, const struct process *p, uint64_t boot_ms)
+{
+    return (p->forked || p->command == COMMAND_SPAWNED || p->command == COMMAND_SERVER) &&
+           age_ms(t, p->start_ticks, boot_ms) >= CLASSIFY_YOUNG_MS;
+}
+
+/* Who works with it: the parent, or the fork server's parent. */
+static struct process *master_of(struct process *array, size_t n, struct process *parent)
+{
+    struct process *above =
+        parent->command == COMMAND_SERVER ? find_process(array, n, parent->ppid) : NULL;
+    return above != NULL ? above : parent;
+}
+
+/* Does the master work, or only wait? */
+static void watch_master(const struct tasks *t, struct process *p, struct process *master,
+                         uint64_t boot_ms)
+{
+    uint64_t since_ms = boot_ms - p->mark_ms;
+    uint64_t used = master->cpu_ticks > p->master_mark ? master->cpu_ticks - p->master_mark : 0;
+    if (p->mark_ms == 0) {
+        if (age_ms(t, p->start_ticks, boot_ms) < MASTER_AFTER_MS)
+            return;
+        since_ms = MASTER_LOOKS_MS;
+        used = 0;
+    }
+    if (since_ms >= MASTER_LOOK_MS &&
+        (double)used / (double)t->fs.tick_hz >= MASTER_WORKS * (double)since_ms / 1000)
+        p->master_active = master->works_itself = true;
+    if (since_ms >= MASTER_LOOKS_MS) {
+        p->mark_ms = boot_ms;
+        p->master_mark = master->cpu_ticks;
+    }
+}
+
+static void watch_idle_master(const struct tasks *t, struct process *p,
+                              const struct process *master, uint64_t boot_ms)
+{
+    uint64_t idle_ms = boot_ms - master->active_ms;
+    if (idle_ms < CLASSIFY_IDLE_MS / 2 || p->idle_mark == 0)
+        p->idle_mark = p->cpu_ticks;
+    p->master_idle =
+        idle_ms >= CLASSIFY_IDLE_MS && p->cpu_ticks - p->idle_mark >= (uint64_t)t->fs.tick_hz;
+}
+
+/* Who descends from which rank, who was forked from its parent, and who has workers. */
+static void relate_processes(const struct tasks *t, uint64_t boot_ms, struct process *array,
+                             size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        array[i].parent_known = array[i].same_program = array[i].forks_workers = false;
+        array[i].parent_known = array[i].forked = array[i].has_workers = false;
     for (size_t i = 0; i < n; i++) {
         struct process *p = &array[i];
         struct process *parent = find_process(array, n, p->ppid);
@@ -491,11 +586,12 @@ static void relate_processes(const struct tasks *t, struct process *array, size_
         p->parent_known = true;
         if (p->identity_age == 0 && parent->identity_age != 0)
             read_identity(t, parent); /* compare with what the parent is now */
-        p->same_program = p->program_ino != 0 && p->program_ino == parent->program_ino &&
-                          p->program_dev == parent->program_dev &&
-                          p->command_hash == parent->command_hash;
-        if (p->same_program)
-            parent->forks_workers = true;
+        p->forked = is_forked(p, parent);
+        if (looks_like_worker(t, p, boot_ms))
+            parent->has_workers = true;
+        struct process *master = master_of(array, n, parent);
+        watch_master(t, p, master, boot_ms);
+        watch_idle_master(t, p, master, boot_ms);
         struct process *up = parent;
         for (int hop = 0; hop < ANCESTORS_MAX && up != NULL && !up->is_rank; hop++)
             up = find_process(array, n, up->ppid);
@@ -520,8 +616,8 @@ static bool taken_as_known(const struct tasks *t, enum tasks_depth depth, const 
     return old->class == TASK_LOADER && old->looks >= YOUNG_LOOKS && !tasks_turn(t, old->pid);
 }
 
-static size_t look_at_processes(const struct tasks *t, enum tasks_depth depth, const pid_t *pids,
-                                size_t n, struct process *array)
+static size_t look_at_processes(const struct tasks *t, enum tasks_depth depth, uint64_t boot_ms,
+                                const pid_t *pids, size_t n, struct process *array)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -531,14 +627,14 @@ static size_t look_at_processes(const struct tasks *t, enum tasks_depth depth, c
             *p = *old;
             p->seen = t->scan;
             kept++;
-        } else if (pids[i] != t->self && look_at_process(t, pids[i], p)) {
+        } else if (pids[i] != t->self && look_at_process(t, pids[i], boot_ms, p)) {
             kept++;
         }
     }
     return kept;
 }
 
-static int scan_processes(struct tasks *t, enum tasks_depth depth)
+static int scan_processes(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms)
 {
     bool more = false;
     pid_t *pids = malloc(TASKS_PROCESSES_MAX * sizeof *pids);
@@ -548,9 +644,9 @@ static int scan_processes(struct tasks *t, enum tasks_depth depth)
         free(pids);
         return -1;
     }
-    size_t kept = look_at_processes(t, depth, pids, (size_t)n, array);
+    size_t kept = look_at_processes(t, depth, boot_ms, pids, (size_t)n, array);
     free(pids);
-    relate_processes(t, array, kept);
+    relate_processes(t, boot_ms, array, kept);
     free(t->processes);
     t->processes = array;
     t->nprocesses = kept;
@@ -585,7 +681,7 @@ static bool look_at_thread(const struct tasks *t, struct process *p, pid_t tid, 
     if (task->looks < UINT8_MAX)
         task->looks++;
     task->seen = t->scan;
-    if (task->kind == NAME_TRAINER)
+    if (task->kind == NAME_COMMUNICATION)
         p->trainer_threads = true;
     return true;
 }
@@ -676,29 +772,81 @@ static int scan_threads(struct tasks *t)
     return 0;
 }
 
-/* ---- classes ---- */
+/* ---- what threads without a name do ---- */
 
-static uint64_t age_ms(const struct tasks *t, uint64_t start_ticks, uint64_t boot_ms)
+static bool is_watched(const struct tasks *t, const struct task *task)
 {
-    uint64_t start_ms = start_ticks * 1000u / (uint64_t)t->fs.tick_hz;
-    return boot_ms > start_ms ? boot_ms - start_ms : 0;
+    const struct process *p = tasks_process(t, task->pid);
+    return task->tid != task->pid && task->kind == NAME_PLAIN && p != NULL &&
+           p->role == ROLE_MAIN && !p->has_workers;
 }
 
-static enum task_class process_class(const struct tasks *t, const struct process *p,
-                                     uint64_t boot_ms)
+/* One look at a thread's work. Its descriptor's cost is saved where it has used no CPU. */
+static void watch(const struct tasks *t, struct task *task, uint64_t boot_ms)
+{
+    struct thread_work work = {.seconds = (double)(boot_ms - task->work_ms) / 1000};
+    uint64_t run_ns, wait_ns, rchars, wchars, age = age_ms(t, task->start_ticks, boot_ms);
+    int fd = procfs_schedstat_open(&t->fs, task->pid, task->tid);
+    bool ok = fd >= 0 && procfs_schedstat_read(fd, &run_ns, &wait_ns) == 0;
+    if (fd >= 0)
+        close(fd);
+    bool first = task->work_ms == 0;
+    if (!ok || (!first && run_ns == task->work_ns) ||
+        procfs_thread_io(&t->fs, task->pid, task->tid, &rchars, &wchars) < 0)
+        return;
+    if (first)
+        work.seconds = (double)age / 1000;
+    work.cpu_s = (double)(run_ns - task->work_ns) / 1e9;
+    work.read_bytes = rchars - task->read_chars;
+    work.written_bytes = wchars - task->written_chars;
+    if (!first || age < WATCH_FROM_BIRTH_MS)
+        task->reads = (uint8_t)classify_reads(task->reads, &work);
+    task->work_ms = boot_ms;
+    task->work_ns = run_ns;
+    task->read_chars = rchars;
+    task->written_chars = wchars;
+}
+
+/* Of many, a part at each scan; those first of which it is already known that they read. */
+static void watch_threads(struct tasks *t, uint64_t boot_ms)
+{
+    unsigned left = WATCHED_MAX;
+    for (size_t i = 0; i < t->ntasks && left > 0; i++) {
+        struct task *task = &t->tasks[i];
+        bool due = t->ntasks <= WATCHED_MAX || task->reads > 0 || task->looks < YOUNG_LOOKS ||
+                   (t->scan + (uint32_t)task->tid) % LOOK_PERIOD == 0;
+        if (!due || boot_ms - task->work_ms < WATCH_MS || !is_watched(t, task))
+            continue;
+        watch(t, task, boot_ms);
+        left--;
+    }
+}
+
+/* ---- classes ---- */
+
+static enum task_role process_role(const struct tasks *t, const struct process *p, uint64_t boot_ms)
 {
     const struct process *parent = p->parent_known ? tasks_process(t, p->ppid) : NULL;
+    const struct process *master =
+        parent != NULL ? master_of(t->processes, t->nprocesses, tasks_process(t, p->ppid)) : NULL;
     const struct process_view view = {
         .is_rank = p->is_rank,
         .not_yet_program = p->own_image,
         .parent_known = p->parent_known,
         .parent_loader = parent != NULL && parent->class == TASK_LOADER,
-        .same_program = p->same_program,
+        .parent_helper = parent != NULL && parent->command == COMMAND_HELPER,
+        .parent_server = parent != NULL && p->forked && parent->command == COMMAND_SERVER,
+        .forked = p->forked,
         .launcher = p->launcher,
-        .parent_helper = parent != NULL && parent->helper,
-        .forks_workers = p->forks_workers,
-        .trainer_threads = p->trainer_threads,
+        .was_loader = p->class == TASK_LOADER,
+        .has_workers = p->has_workers,
         .announced = p->announced,
+        .trainer_threads = p->trainer_threads,
+        .gpu = p->gpu,
+        .master_gpu = master != NULL && master->gpu,
+        .master_active = p->master_active || (master != NULL && master->works_itself),
+        .master_idle = p->master_idle,
+        .command = p->command,
         .comm = p->comm,
         .age_ms = age_ms(t, p->start_ticks, boot_ms),
     };
@@ -712,19 +860,23 @@ static void classify_processes(struct tasks *t, uint64_t boot_ms)
         changed = false;
         for (size_t i = 0; i < t->nprocesses; i++) {
             struct process *p = &t->processes[i];
-            enum task_class class = process_class(t, p, boot_ms);
-            changed = changed || class != p->class;
-            p->class = class;
+            enum task_role role = process_role(t, p, boot_ms);
+            changed = changed || role != p->role;
+            p->role = role;
+            p->class = classify_class(role);
         }
     }
 }
 
-static enum task_class thread_class(const struct process *p, const struct task *task)
+static enum task_role thread_role(const struct process *p, const struct task *task)
 {
-    const struct thread_view view = {.process = p->class,
+    const struct thread_view view = {.process = p->role,
                                      .is_main = task->tid == task->pid,
                                      .announced = task->announced,
-                                     .kind = (enum name_kind)task->kind};
+                                     .has_workers = p->has_workers,
+                                     .was_loader = task->class == TASK_LOADER,
+                                     .kind = (enum name_kind)task->kind,
+                                     .reads = task->reads};
     return classify_thread(&view);
 }
 
@@ -739,7 +891,8 @@ static void keep_open(struct tasks *t, struct task *task)
 
 static void set_class(struct tasks *t, const struct process *p, struct task *task)
 {
-    task->class = (uint8_t)thread_class(p, task);
+    task->role = (uint8_t)thread_role(p, task);
+    task->class = (uint8_t)classify_class((enum task_role)task->role);
     if (task->class == TASK_LOADER) {
         t->nloaders++;
         keep_open(t, task);
@@ -772,9 +925,12 @@ int tasks_scan(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms)
     bool was_cut = t->cut;
     t->scan++;
     t->cut = false;
-    if (scan_processes(t, depth) < 0 || scan_threads(t) < 0)
+    if (scan_processes(t, depth, boot_ms) < 0 || scan_threads(t) < 0)
         return -1;
-    tasks_classify(t, boot_ms);
+    classify_processes(t, boot_ms);
+    if (depth == TASKS_FULL)
+        watch_threads(t, boot_ms);
+    classify_threads(t);
     if (t->cut && !was_cut)
         log_info(
             "more than %u processes or %u threads in the step: the rest stays as Slurm placed it",

@@ -37,16 +37,26 @@ struct process {
     uint64_t loader_ns;      /* sample.c: what its loader threads ran in this interval */
     uint64_t read_bytes_last;
     uint64_t command_hash;
+    uint64_t stack;       /* procfs_stat */
+    uint64_t active_ms;   /* since boot, when it was last seen to have used CPU */
+    uint64_t mark_ms;     /* of the look at its master that master_mark is from; 0 none yet */
+    uint64_t master_mark; /* the master's cpu_ticks then */
+    uint64_t idle_mark;   /* its own cpu_ticks when its master was last seen active */
     dev_t program_dev;
     ino_t program_ino;
     uint32_t seen, threads;
     int rank; /* index of the rank it descends from, -1 unknown */
-    enum task_class class;
+    enum task_role role;
+    enum task_class class; /* of the role */
+    enum command_kind command;
     char comm[PROCFS_COMM_MAX];
     uint8_t looks;        /* scans that it was seen in, up to a limit */
     uint8_t identity_age; /* scans since program and command line were read */
-    bool sampled, is_rank, launcher, helper, own_image, trainer_threads, announced;
-    bool parent_known, same_program, forks_workers; /* of this scan */
+    bool sampled, is_rank, launcher, own_image, trainer_threads, announced;
+    bool gpu;                               /* has one open */
+    bool master_active, master_idle;        /* see classify.h */
+    bool works_itself;                      /* has been a master_active's master */
+    bool parent_known, forked, has_workers; /* of this scan */
 };
 
 /* Where a loader task stands. */
@@ -60,15 +70,19 @@ struct task {
     pid_t tid, pid;
     uint64_t start_ticks;
     uint64_t run_ns, wait_ns; /* at the last sample */
-    uint64_t mask_hash;       /* bind.c: of the mask read back after the last bind, 0 none */
-    uint64_t tries_from_ms;   /* bind.c: start of the minute in which tries counts */
-    uint32_t generation;      /* bind.c: target that it was last brought to */
-    uint32_t round;           /* bind.c: when */
+    uint64_t work_ms;         /* since boot, of the last look at its work; 0 none yet */
+    uint64_t work_ns, read_chars, written_chars; /* at that look */
+    uint64_t mask_hash;     /* bind.c: of the mask read back after the last bind, 0 none */
+    uint64_t tries_from_ms; /* bind.c: start of the minute in which tries counts */
+    uint32_t generation;    /* bind.c: target that it was last brought to */
+    uint32_t round;         /* bind.c: when */
     uint32_t seen;
     int fd;         /* its schedstat, -1 not kept open */
     uint8_t looks;  /* how often its name was read */
     uint8_t kind;   /* enum name_kind of its name */
+    uint8_t role;   /* enum task_role */
     uint8_t class;  /* enum task_class */
+    uint8_t reads;  /* classify_reads() */
     uint8_t placed; /* enum placement */
     uint8_t tries;
     bool announced, sampled, given_up;
@@ -79,6 +93,7 @@ struct tasks {
     struct procfs fs;
     struct stepgroup group;
     bool grouped;   /* group is valid; else the ranks' descendants are followed */
+    bool gpus;      /* the machine has some */
     bool childless; /* the kernel lists no children: descendants by a pass over all processes */
     pid_t self;     /* slurmstepd: never one of the step's */
     dev_t self_dev;
