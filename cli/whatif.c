@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EFFORT 1e8 /* nobody waits for a what-if: a hundred times what the controller spends */
+
 static const struct doc_rule node_rules[] = {
     {"name", DOC_TEXT, true, NULL},       {"topology", DOC_TEXT, false, NULL},
     {"synthetic", DOC_TEXT, false, NULL}, {"reserved_cpus", DOC_TEXT, false, NULL},
@@ -615,6 +617,7 @@ static int allocate(struct whatif *w, char *error, size_t error_size)
                               .nnodes = w->nnodes,
                               .njobs = w->njobs,
                               .io_bytes_per_s = w->io_bytes_per_s,
+                              .effort = EFFORT,
                               .min_gain = w->min_gain};
     struct alloc_result even_result = {.cores = even};
     int rc = pools == NULL || even == NULL ? -1 : 0;

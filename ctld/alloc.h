@@ -72,8 +72,8 @@ struct alloc_problem {
     size_t nnodes;
     size_t njobs;
     double io_bytes_per_s; /* shared by all members; NAN: no limit */
-    double effort;         /* arithmetic steps to spend on jobs that couple nodes; 0: 4e6, which is
-                              about ten milliseconds. One node alone is exact whatever this says */
+    double effort;         /* arithmetic steps to spend on jobs that couple nodes; 0: 1e6, which is
+                              about a millisecond. One node alone is exact whatever this says */
     double min_gain;       /* hysteresis: a smaller relative gain in value moves nothing; 0 off */
 };
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define EFFORT_DEFAULT 4e6
+#define EFFORT_DEFAULT 1e6
 
 static void choice_free(struct choice *choice)
 {

@@ -2,12 +2,14 @@
 
 # predictor
 PREDICT_BENCH = tests/bench/predict-accuracy tests/bench/split-table tests/bench/loader-curve \
-	tests/bench/cold-start tests/bench/online-demand
+	tests/bench/cold-start tests/bench/online-demand tests/bench/predict-live
 check_PROGRAMS += $(PREDICT_BENCH)
 tests_bench_predict_accuracy_SOURCES = tests/bench/predict-accuracy.c tests/bench/baselines.c \
 	tests/bench/baselines.h tests/bench/csv.c tests/bench/csv.h tests/bench/steps.c tests/bench/steps.h
 tests_bench_predict_accuracy_LDADD = libadl_predictor.la
 tests_bench_split_table_SOURCES = tests/bench/split-table.c tests/bench/csv.c tests/bench/csv.h
+tests_bench_predict_live_SOURCES = tests/bench/predict-live.c
+tests_bench_predict_live_LDADD = libadl_predictor.la libadl_common.la
 tests_bench_loader_curve_SOURCES = tests/bench/loader-curve.c tests/bench/csv.c tests/bench/csv.h
 tests_bench_loader_curve_LDADD = libadl_predictor.la
 tests_bench_cold_start_SOURCES = tests/bench/cold-start.c tests/bench/csv.c tests/bench/csv.h
@@ -21,3 +23,13 @@ check_PROGRAMS += tests/bench/ctld-agents
 tests_bench_ctld_agents_SOURCES = tests/bench/ctld-agents.c tests/unit/rng.h
 tests_bench_ctld_agents_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
 tests_bench_ctld_agents_LDADD = libadl_common.la
+
+# The allocator: what a decision costs, and what it gains (docs/allocation.md).
+check_PROGRAMS += tests/bench/allocate tests/bench/sweep
+tests_bench_allocate_SOURCES = tests/bench/allocate.c tests/unit/alloc_cases.c tests/unit/alloc_cases.h
+tests_bench_allocate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/tests/unit
+tests_bench_allocate_LDADD = libadl_alloc.la libadl_common.la
+tests_bench_sweep_SOURCES = tests/bench/sweep.c
+tests_bench_sweep_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
+tests_bench_sweep_LDADD = $(ADL_CLI_LIBS)
+EXTRA_DIST += docs/allocation.md docs/allocation.svg
