@@ -977,9 +977,9 @@ static void test_topology(void **state)
 /* What is not the topology that was announced, or none at all, changes nothing. */
 static void test_bad_topology(void **state)
 {
-    static const char *const texts[] = {"<topology>", "",
-                                        "<?xml version=\"1.0\"?>\n<!DOCTYPE topology "
-                                        "SYSTEM \"/etc/passwd\">\n<topology/>"};
+    static const char doctype[] = "<?xml version=\"1.0\"?>\n"
+                                  "<!DOCTYPE topology SYSTEM \"/etc/passwd\">\n<topology/>";
+    static const char *const texts[] = {"<topology>", "", doctype};
     struct controller c;
     struct agent a;
     struct agent *one[] = {&a};
