@@ -56,6 +56,7 @@ extern const struct cli_command cli_command_status;
 extern const struct cli_command cli_command_explain;
 extern const struct cli_command cli_command_top;
 extern const struct cli_command cli_command_topology;
+extern const struct cli_command cli_command_report;
 extern const struct cli_command cli_command_allocate;
 extern const struct cli_command cli_command_simulate;
 extern const struct cli_command cli_command_predict;

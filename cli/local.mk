@@ -15,12 +15,13 @@ libadl_cli_la_SOURCES = \
 	cli/simulate.c cli/sim.c cli/sim.h cli/trace.c cli/trace.h cli/generate.c cli/svg.c cli/svg.h \
 	cli/predict.c cli/curveout.c cli/curveout.h cli/profile.c \
 	cli/calibrate.c cli/cal.h cli/cal_gpu.c cli/cal_jpeg.c cli/cal_memory.c cli/cal_storage.c cli/cal_threads.c \
+	cli/report.c cli/sacct.c cli/sacct.h \
 	cli/top.c \
 	cli/topology.c
 libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli \
 	-DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 libadl_cli_la_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS) $(JPEG_CFLAGS)
-ADL_CLI_LIBS = libadl_cli.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
+ADL_CLI_LIBS = libadl_cli.la libadl_record.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
 	$(JSON_C_LIBS) $(MUNGE_LIBS) $(JPEG_LIBS)
 
 bin_PROGRAMS += adloader

@@ -18,6 +18,7 @@ static const struct cli_command *const commands[] = {
     &cli_command_status,
     &cli_command_top,
     &cli_command_explain,
+    &cli_command_report,
     &cli_command_topology,
     &cli_command_allocate,
     &cli_command_simulate,

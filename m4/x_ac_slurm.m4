@@ -33,6 +33,9 @@ AC_DEFUN([X_AC_SLURM], [
      libslurm_shown="records of jobs can be written"],
     [libslurm_shown="no: jobs get no record for sacct (needs libslurm, and --with-slurm if it is elsewhere)"])
   CPPFLAGS=$x_saved_cppflags
+  # adloader report runs it
+  AC_PATH_PROG([SACCT], [sacct], [], [$PATH:/usr/bin:/usr/local/bin])
+  AS_IF([test "x$SACCT" != x], [AC_DEFINE_UNQUOTED([ADL_SACCT], ["$SACCT"], [where sacct was found])])
   # Slurm packs its numbers so that 0x160508 is 22.05.8
   slurm_version=$(printf '%d.%02d.%d' "$slurm_major" "$slurm_minor" "$slurm_micro")
   AC_MSG_CHECKING([for the Slurm version that the plugin will match])

@@ -182,7 +182,8 @@ tests_unit_test_ctld_LDADD = libadl_alloc.la libadl_common.la $(JSON_C_LIBS) $(M
 
 # The job's record in Slurm's accounting.
 check_PROGRAMS += tests/unit/test_record
-TESTS += tests/unit/test_record
+TESTS += tests/unit/test_record tests/unit/report.sh
+EXTRA_DIST += tests/unit/report.sh
 tests_unit_test_record_SOURCES = tests/unit/test_record.c tests/unit/rng.h
 tests_unit_test_record_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_record_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)
