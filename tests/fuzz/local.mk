@@ -28,6 +28,13 @@ tests_fuzz_fuzz_answers_CPPFLAGS = $(FUZZ_CPPFLAGS) -I$(top_srcdir)/cli
 tests_fuzz_fuzz_answers_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
 tests_fuzz_fuzz_answers_LDADD = $(ADL_CLI_LIBS)
 
+# what the predictor takes: learned states, reports, tables, profiles
+check_PROGRAMS += tests/fuzz/fuzz_predictor
+TESTS += tests/fuzz/fuzz_predictor
+tests_fuzz_fuzz_predictor_SOURCES = tests/fuzz/fuzz_predictor.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_predictor_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_predictor_LDADD = libadl_predictor.la libadl_common.la
+
 # With libFuzzer: everything is compiled anew, since the code under test has to be instrumented.
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
