@@ -177,7 +177,7 @@ CONF
 
 cluster_write_cgroup_conf() {
     echo "CgroupAutomount=no"
-    if cluster_cgroup_v1 || [[ $(slurmd -V) == "slurm 22."* ]]; then
+    if cluster_cgroup_v1 || [[ $(slurmd -V) == *" 22."* ]]; then
         # 22.05 knows no "disabled"; with v1 named and no plugin that uses it, nothing is touched.
         echo "CgroupPlugin=cgroup/v1"
     else
