@@ -7,6 +7,7 @@
 #include "ctld.h"
 #include "decide.h"
 #include "demand.h"
+#include "loans.h"
 #include "log.h"
 #include "session.h"
 
@@ -18,7 +19,6 @@
 #define TICK_MS           100u
 #define SETTLE_CAP_MS     2000u
 #define SETTLE_EXTRA_MS   200u /* after each registration while settling */
-#define RESENDS_MAX       3u   /* then the connection is given up */
 #define WALK_NODES_BUDGET 4096u
 
 static struct timeval milliseconds(uint64_t ms)
@@ -118,12 +118,15 @@ static int send_assign(struct ctld *ctld, struct member *member, const struct re
         .workers = workers_worth(member, place),
         .lease_ms = ctld->conf->lease_ms,
     };
+    bool failed;
 
     (void)snprintf(assign.reason, sizeof(assign.reason), "%s",
                    member->reason != NULL ? member->reason : "");
     assign.state_length = demand_save(member, assign.state, sizeof(assign.state));
-    if (msg_assign_write(&ctld->writer, &assign) < 0 ||
-        recon_sent(&member->place, place, seq, now) < 0) {
+    failed = loans_fill(member, &assign) < 0 || msg_assign_write(&ctld->writer, &assign) < 0 ||
+             recon_sent(&member->place, place, seq, now) < 0;
+    loans_free(&assign);
+    if (failed) {
         log_error("cannot write an assignment for job %u on %s: %s", member->job->id,
                   member->node->name, strerror(errno));
         return -1;
@@ -131,10 +134,12 @@ static int send_assign(struct ctld *ctld, struct member *member, const struct re
     member->state_sent_ms = now;
     member->sent_demand = (float)member->learner.demand;
     ctld->assignments++;
+    if (!member->is_waiting) {
+        member->waiting_since_ms = now;
+        member->is_waiting = true;
+        TAILQ_INSERT_TAIL(&ctld->control.waiting, member, waiting);
+    }
     session_send(member->session, &ctld->writer);
-    stop_waiting(&ctld->control, member);
-    TAILQ_INSERT_TAIL(&ctld->control.waiting, member, waiting);
-    member->is_waiting = true;
     return 0;
 }
 
@@ -201,7 +206,6 @@ void control_ack(struct ctld *ctld, struct member *member, uint64_t seq)
     if (!recon_ack(&member->place, seq))
         return;
     ctld->acks++;
-    member->resends = 0;
     stop_waiting(&ctld->control, member);
     control_reconcile(ctld, member->node);
 }
@@ -262,33 +266,43 @@ static void run(evutil_socket_t fd, short what, void *arg)
 
 /* ---- what time brings ---------------------------------------------------------------------- */
 
+/* From now on the owners of what it holds do not wait for it any more. */
+static void become_overdue(struct ctld *ctld, struct member *m)
+{
+    char name[64];
+
+    member_name(m, name, sizeof(name));
+    log_warning("%s on %s has not confirmed its cores within %u ms; their owners get them back",
+                name, m->node->name, ctld->conf->ack_ms);
+    m->place.overdue = true;
+    control_reconcile(ctld, m->node);
+}
+
+/* Messages do not get lost in a connection, so the other end is stuck. When it comes back it says
+ * what it has. */
+static void give_up(struct member *m)
+{
+    char name[64];
+
+    member_name(m, name, sizeof(name));
+    log_warning(
+        "%s on %s has not confirmed its cores for a whole lease; its connection is given up", name,
+        m->node->name);
+    session_end(m->session);
+}
+
 static void look_for_overdue(struct ctld *ctld, uint64_t now)
 {
-    struct control *control = &ctld->control;
-    struct member *m;
+    const struct conf *conf = ctld->conf;
+    unsigned patience_ms = conf->lease_ms > conf->ack_ms ? conf->lease_ms : conf->ack_ms;
+    struct member *m, *next;
 
-    while ((m = TAILQ_FIRST(&control->waiting)) != NULL &&
-           now - m->place.sent_ms >= ctld->conf->ack_ms) {
-        struct recon_place same = {false, CPUS_EMPTY};
-        char name[64];
-
-        member_name(m, name, sizeof(name));
-        if (m->resends >= RESENDS_MAX) {
-            log_warning("%s on %s did not confirm its cores %u times; its connection is given up",
-                        name, m->node->name, m->resends + 1);
-            session_end(m->session);
-            continue;
-        }
-        m->resends++;
-        m->place.overdue = true;
-        log_warning("%s on %s has not confirmed its cores within %u ms; sent again", name,
-                    m->node->name, ctld->conf->ack_ms);
-        if (recon_place_copy(&same, &m->place.sent) < 0 || send_assign(ctld, m, &same) < 0) {
-            recon_place_free(&same);
-            return;
-        }
-        recon_place_free(&same);
-        control_reconcile(ctld, m->node);
+    for (m = TAILQ_FIRST(&ctld->control.waiting); m != NULL; m = next) {
+        next = TAILQ_NEXT(m, waiting);
+        if (now - m->waiting_since_ms >= patience_ms)
+            give_up(m);
+        else if (now - m->waiting_since_ms >= conf->ack_ms && !m->place.overdue)
+            become_overdue(ctld, m);
     }
 }
 

@@ -88,11 +88,11 @@ struct member {
     float sent_demand;                      /* and when its state was last sent */
     bool decided_loaders;
     unsigned moves;
-    unsigned resends;
     char *reason;
     struct history *history;
 
     TAILQ_ENTRY(member) waiting; /* for an ACK; linked while place.in_flight */
+    uint64_t waiting_since_ms;
     bool is_waiting;
 };
 

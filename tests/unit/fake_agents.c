@@ -175,15 +175,18 @@ int controller_end(struct controller *c, int signal)
     return status;
 }
 
+/* Its last lines. */
 static void show_file(const char *path)
 {
-    FILE *f = fopen(path, "r");
-    char line[512];
+    char command[256], line[512];
+    FILE *f;
 
+    (void)snprintf(command, sizeof(command), "tail -n 60 '%s'", path);
+    f = popen(command, "r");
     while (f != NULL && fgets(line, sizeof(line), f) != NULL)
         print_message("# %s", line);
     if (f != NULL)
-        (void)fclose(f);
+        (void)pclose(f);
 }
 
 void controller_discard(struct controller *c, bool show)
@@ -352,6 +355,24 @@ void agent_free(struct agent *a)
     a->input = NULL;
 }
 
+static void note_loans(struct agent *a, const struct msg_assign *assign)
+{
+    size_t length = 0;
+
+    a->loans[0] = '\0';
+    for (unsigned i = 0; i < assign->nloans && length < sizeof(a->loans); i++) {
+        const struct msg_loan *loan = &assign->loans[i];
+        char name[64];
+        char *list = cpus_to_string(&loan->cpus);
+
+        assert_true(msg_step_name(loan->job, loan->step, name, sizeof(name)) > 0);
+        assert_non_null(list);
+        length += (size_t)snprintf(a->loans + length, sizeof(a->loans) - length, "%s%s:%s",
+                                   i > 0 ? " " : "", name, list);
+        free(list);
+    }
+}
+
 static void take_assign(struct agent *a, const struct wire_view *view)
 {
     struct msg_assign assign;
@@ -364,6 +385,7 @@ static void take_assign(struct agent *a, const struct wire_view *view)
     if (!a->mute) {
         a->seq = assign.seq;
         a->on_own = assign.own;
+        note_loans(a, &assign);
         cpus_move(&a->loaders, &assign.cpus);
         memcpy(a->state, assign.state, assign.state_length);
         a->state_length = assign.state_length;

@@ -592,6 +592,83 @@ static void test_reload(void **state)
     controller_discard(&c, false);
 }
 
+/* Whose cores are borrowed is said with them; those of the pool are nobody's. */
+static void test_loans_are_named(void **state)
+{
+    struct controller c;
+    struct agent a, b, borrower;
+    struct agent *all[] = {&borrower, &a, &b};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN "NodeName=n1 PoolCores=9\n");
+    controller_start(&c);
+    agent_init(&a, 1, 0, "n1", "0-1");
+    agent_init(&b, 1, MSG_STEP_BATCH, "n1", "0-3");
+    agent_init(&borrower, 2, 3, "n1", "4-5");
+    make_hungry(&borrower);
+    for (int i = 2; i >= 0; i--)
+        agent_register(&c, all[i]);
+    run_hungry(all, 3, 2500);
+    assert_at(&borrower, "0-5,9");
+    assert_string_equal(borrower.loans, "1.0:0-1 1.batch:2-3");
+    assert_string_equal(a.loans, "");
+    agent_goodbye(&a);
+    run_hungry(all, 3, 1000);
+    assert_at(&borrower, "0-5,9");
+    assert_string_equal(borrower.loans, "1.batch:0-3"); /* the script's again */
+    agent_goodbye(&b);
+    run_hungry(all, 1, 1000);
+    assert_at(&borrower, "4-5,9");
+    assert_string_equal(borrower.loans, "");
+    for (int i = 0; i < 3; i++)
+        agent_free(all[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* Scope=job: steps of one job use each other's cores, and nobody else's. */
+static void test_scope(void **state)
+{
+    struct controller c;
+    struct agent idle, a, b, other;
+    struct agent *all[] = {&idle, &a, &b, &other};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN "Scope=job\nNodeName=n1 PoolCores=9\n");
+    controller_start(&c);
+    agent_init(&idle, 1, 0, "n1", "0-3");
+    agent_init(&a, 2, 0, "n1", "4-5");
+    agent_init(&b, 2, 1, "n1", "6-7");
+    agent_init(&other, 3, 0, "n1", "8");
+    make_hungry(&a);
+    make_hungry(&other);
+    for (int i = 0; i < 4; i++)
+        agent_register(&c, all[i]);
+    run_hungry(all, 4, 2000);
+    assert_at(&idle, "own");
+    assert_at(&a, "4-7");
+    assert_string_equal(a.loans, "2.1:6-7");
+    assert_at(&b, "");
+    assert_at(&other, "own");
+
+    controller_write_conf(&c, NO_MAIN "Scope=node\n");
+    assert_int_equal(kill(c.pid, SIGHUP), 0);
+    run_hungry(all, 4, 2500);
+    assert_at(&idle, "");
+    assert_int_equal(cpus_count(&a.loaders) + cpus_count(&other.loaders), 9);
+
+    controller_write_conf(&c, NO_MAIN "Scope=job\n");
+    assert_int_equal(kill(c.pid, SIGHUP), 0);
+    run_hungry(all, 4, 1500);
+    assert_at(&idle, "own");
+    assert_at(&a, "4-7");
+    assert_at(&other, "own");
+    for (int i = 0; i < 4; i++)
+        agent_free(all[i]);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
 /* ---- hostile and broken peers -------------------------------------------------------------- */
 
 static void test_refusals(void **state)
@@ -864,7 +941,7 @@ static void test_many_connections(void **state)
     json_object *root;
 
     (void)state;
-    controller_prepare(&c, "");
+    controller_prepare(&c, "AckTimeout=30s\nLeaseTime=60s\n"); /* none is served meanwhile */
     controller_start(&c);
     for (unsigned i = 0; i < SITTERS; i++) {
         agent_init(&sitters[i], 1, 0, "n", "0");
@@ -1275,6 +1352,8 @@ int main(void)
         T(test_lost_borrower),
         T(test_restart_moves_nothing),
         T(test_reload),
+        T(test_loans_are_named),
+        T(test_scope),
         T(test_refusals),
         T(test_other_users),
         T(test_replaced),

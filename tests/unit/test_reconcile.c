@@ -356,17 +356,26 @@ static void deliver_up(struct peer *p, bool lost)
         (void)recon_ack(&p->recon, seq);
 }
 
-/* The time for an ACK is over: the same once more, with a new number. */
-static void resend(struct peer *p)
+/* Its ACK is overdue. */
+static void be_late(struct peer *p)
 {
-    struct recon_place same = {false, CPUS_EMPTY};
+    if (p->recon.in_flight)
+        p->recon.overdue = true;
+}
 
-    if (!p->recon.in_flight || p->ndown == QUEUE)
-        return;
-    p->recon.overdue = true;
-    assert_int_equal(recon_place_copy(&same, &p->recon.sent), 0);
-    send_next(p, &same);
-    recon_place_free(&same);
+/* The connection breaks with all that is under way, and comes back: the member says what it has,
+ * and the decision is as it was. */
+static void reconnect(struct peer *p)
+{
+    struct recon_place target = {false, CPUS_EMPTY};
+
+    for (size_t k = 0; k < p->ndown; k++)
+        cpus_free(&p->down[k].cpus);
+    p->ndown = p->nup = 0;
+    assert_int_equal(recon_place_copy(&target, &p->recon.target), 0);
+    assert_int_equal(recon_begin(&p->recon, p->on_own, &p->on), 0);
+    assert_int_equal(recon_place_copy(&p->recon.target, &target), 0);
+    recon_place_free(&target);
 }
 
 static void free_model(struct node_model *m)
@@ -390,8 +399,8 @@ static void check_converges(struct node_model *m)
             m->peers[i].mute = false;
             deliver_down(m, &m->peers[i], false);
             deliver_up(&m->peers[i], false);
-            if (round % 100 == 99 && m->peers[i].ndown == 0 && m->peers[i].nup == 0)
-                resend(&m->peers[i]); /* for those whose ACK was lost */
+            if (round == 100 && m->peers[i].alive && m->peers[i].recon.in_flight)
+                reconnect(&m->peers[i]); /* a message was lost, which ends a connection */
         }
         reconcile(m);
         check_rule(m);
@@ -426,8 +435,10 @@ static void random_event(struct node_model *m)
             start_peer(m, i);
         break;
     case 2:
-        if (m->losses && p->alive)
-            resend(p);
+        if (m->losses && p->alive && rng_chance(&m->rng, 70))
+            be_late(p);
+        else if (m->losses && p->alive)
+            reconnect(p);
         break;
     case 3:
         p->mute = m->losses && rng_chance(&m->rng, 20);
