@@ -38,6 +38,7 @@ enum conf_policy {
     CONF_POLICY_STATIC
 };
 enum conf_guarantee { CONF_GUARANTEE_OWN, CONF_GUARANTEE_EVEN, CONF_GUARANTEE_NONE };
+enum conf_scope { CONF_SCOPE_NODE, CONF_SCOPE_JOB }; /* between whom cores move */
 enum conf_log_target { CONF_LOG_STDERR, CONF_LOG_SYSLOG };
 
 struct conf_node {
@@ -71,6 +72,7 @@ struct conf {
     /* allocation */
     enum conf_policy policy;       /* Policy */
     enum conf_guarantee guarantee; /* Guarantee */
+    enum conf_scope scope;         /* Scope */
     unsigned main_cores_per_task;  /* MainCoresPerTask */
     double min_gain;               /* MinGain: relative gain below which nothing moves */
     /* the job's record in Slurm's accounting */
@@ -113,6 +115,7 @@ enum conf_kind {
     CONF_KIND_FRACTION, /* 0 to 1 */
     CONF_KIND_POLICY,
     CONF_KIND_GUARANTEE,
+    CONF_KIND_SCOPE,
     CONF_KIND_LOG_TARGET,
     CONF_KIND_LOG_LEVEL,
     CONF_KIND_SACCT_FIELD,

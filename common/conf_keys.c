@@ -63,14 +63,16 @@ static const struct conf_key keys[] = {
     {"Guarantee", CONF_KIND_GUARANTEE, 0, 0, "own",
      "no step is predicted slower than with its own cores, with an even split, or any",
      IN_CONF(guarantee)},
+    {"Scope", CONF_KIND_SCOPE, 0, 0, "node",
+     "cores move between all steps of a node that take part, or only between those of one job",
+     IN_CONF(scope)},
     {"MainCoresPerTask", CONF_KIND_COUNT, 0, 1024, "1",
      "cores of a step that stay with each task's main threads and are never lent",
      IN_CONF(main_cores_per_task)},
     {"MinGain", CONF_KIND_FRACTION, 0, 1, "0.02", "relative gain below which nothing moves",
      IN_CONF(min_gain)},
     {"SacctField", CONF_KIND_SACCT_FIELD, 0, 0, "AdminComment",
-     "field of the job that gets its record, for sacct and adloader report",
-     IN_CONF(sacct_field)},
+     "field of the job that gets its record, for sacct and adloader report", IN_CONF(sacct_field)},
     {"SacctInterval", CONF_KIND_TIME, 0, HOUR_MS, "10s",
      "least time between two writes for the same job", IN_CONF(sacct_interval_ms)},
     {"SacctRate", CONF_KIND_COUNT, 1, 1000, "20", "records written a second, all jobs together",
@@ -113,6 +115,10 @@ static const char *const guarantees[] = {
     [CONF_GUARANTEE_OWN] = "own",
     [CONF_GUARANTEE_EVEN] = "even",
     [CONF_GUARANTEE_NONE] = "none",
+};
+static const char *const scopes[] = {
+    [CONF_SCOPE_NODE] = "node",
+    [CONF_SCOPE_JOB] = "job",
 };
 static const char *const log_targets[] = {
     [CONF_LOG_STDERR] = "stderr",
@@ -317,7 +323,7 @@ _Static_assert(sizeof(enum conf_policy) == sizeof(int) &&
                    sizeof(enum conf_guarantee) == sizeof(int) &&
                    sizeof(enum conf_log_target) == sizeof(int) &&
                    sizeof(enum conf_sacct) == sizeof(int) &&
-                   sizeof(enum log_level) == sizeof(int),
+                   sizeof(enum conf_scope) == sizeof(int) && sizeof(enum log_level) == sizeof(int),
                "enums share one reader");
 
 static int word_of(const struct conf_key *key, const char *text)
@@ -327,6 +333,8 @@ static int word_of(const struct conf_key *key, const char *text)
         return conf_policy_parse(text);
     case CONF_KIND_GUARANTEE:
         return conf_guarantee_parse(text);
+    case CONF_KIND_SCOPE:
+        return word_index(scopes, LENGTH(scopes), text);
     case CONF_KIND_LOG_TARGET:
         return word_index(log_targets, LENGTH(log_targets), text);
     case CONF_KIND_LOG_LEVEL:
@@ -391,6 +399,8 @@ static const char *word_name(const struct conf_key *key, int word)
         return conf_policy_name((enum conf_policy)word);
     case CONF_KIND_GUARANTEE:
         return conf_guarantee_name((enum conf_guarantee)word);
+    case CONF_KIND_SCOPE:
+        return scopes[word];
     case CONF_KIND_LOG_TARGET:
         return log_targets[word];
     case CONF_KIND_SACCT_FIELD:
@@ -494,6 +504,8 @@ int conf_key_allowed(const struct conf_key *key, char *buf, size_t size)
         return allowed_words(policies, LENGTH(policies), buf, size);
     case CONF_KIND_GUARANTEE:
         return allowed_words(guarantees, LENGTH(guarantees), buf, size);
+    case CONF_KIND_SCOPE:
+        return allowed_words(scopes, LENGTH(scopes), buf, size);
     case CONF_KIND_LOG_TARGET:
         return allowed_words(log_targets, LENGTH(log_targets), buf, size);
     case CONF_KIND_LOG_LEVEL: {

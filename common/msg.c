@@ -73,6 +73,8 @@ enum msg_tag {
     TAG_TID = 56,
     TAG_ON = 57,
     TAG_MANAGED = 58,
+    TAG_LOAN = 59,  /* a list */
+    TAG_LOANS = 60, /* how long it is; without it: empty */
     TAG_COUNT
 };
 
@@ -85,6 +87,7 @@ static enum wire_kind kind_of(uint16_t tag)
     case TAG_STATE:
     case TAG_XML:
     case TAG_JSON:
+    case TAG_LOAN:
         return WIRE_BYTES;
     case TAG_SERVER:
     case TAG_AGENT:
@@ -114,6 +117,11 @@ static enum wire_kind kind_of(uint16_t tag)
     default:
         return WIRE_U64;
     }
+}
+
+static bool is_list(uint16_t tag)
+{
+    return tag == TAG_GPU || tag == TAG_LOAN;
 }
 
 /* ---- what makes a value valid ---- */
@@ -174,9 +182,25 @@ static bool valid_topology(const struct msg_topology *m)
            !memchr(m->xml, '\0', m->xml_length);
 }
 
+/* Each a part of the assignment, and of none before it. */
+static bool valid_loans(const struct msg_assign *m)
+{
+    if (m->nloans > MSG_LOANS_MAX)
+        return false;
+    for (unsigned i = 0; i < m->nloans; i++) {
+        const struct msg_loan *loan = &m->loans[i];
+        if (loan->job == 0 || cpus_is_empty(&loan->cpus) || !cpus_is_subset(&loan->cpus, &m->cpus))
+            return false;
+        for (unsigned k = 0; k < i; k++)
+            if (cpus_intersects(&m->loans[k].cpus, &loan->cpus))
+                return false;
+    }
+    return true;
+}
+
 static bool valid_assign(const struct msg_assign *m)
 {
-    return is_interval(m->lease_ms) && m->state_length <= MSG_STATE_MAX;
+    return is_interval(m->lease_ms) && m->state_length <= MSG_STATE_MAX && valid_loans(m);
 }
 
 static bool valid_ack(const struct msg_ack *m)
@@ -345,6 +369,28 @@ int msg_topology_write(struct wire_writer *w, const struct msg_topology *m)
     return wire_end(w);
 }
 
+#define LOAN_HEAD 8u /* job and step, four bytes each, low ones first; then the list of CPUs */
+
+static void put_loan(struct wire_writer *w, const struct msg_loan *loan)
+{
+    char *list = cpus_to_string(&loan->cpus);
+    size_t length = list ? strlen(list) : 0;
+    uint8_t *bytes = list ? malloc(LOAN_HEAD + length) : NULL;
+    if (!bytes) {
+        wire_fail(w, ENOMEM);
+        free(list);
+        return;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        bytes[i] = (uint8_t)(loan->job >> (8 * i));
+        bytes[4 + i] = (uint8_t)(loan->step >> (8 * i));
+    }
+    memcpy(bytes + LOAN_HEAD, list, length);
+    wire_put_bytes(w, TAG_LOAN, bytes, LOAN_HEAD + length);
+    free(bytes);
+    free(list);
+}
+
 int msg_assign_write(struct wire_writer *w, const struct msg_assign *m)
 {
     bool valid = valid_assign(m);
@@ -353,11 +399,14 @@ int msg_assign_write(struct wire_writer *w, const struct msg_assign *m)
         return wire_end(w);
     wire_put_u64(w, TAG_SEQ, m->seq);
     wire_put_u64(w, TAG_OWN, m->own);
+    wire_put_u64(w, TAG_LOANS, m->nloans);
     put_cpus(w, TAG_CPUS, &m->cpus);
     wire_put_u64(w, TAG_WORKERS, m->workers);
     wire_put_u64(w, TAG_LEASE_MS, m->lease_ms);
     put_text(w, TAG_REASON, m->reason);
     wire_put_bytes(w, TAG_STATE, m->state, m->state_length);
+    for (unsigned i = 0; i < m->nloans; i++)
+        put_loan(w, &m->loans[i]);
     return wire_end(w);
 }
 
@@ -493,7 +542,7 @@ static void open_message(struct reading *r, const struct wire_view *view, enum m
         if (field.tag == 0 || field.tag >= TAG_COUNT)
             continue; /* of a newer version */
         bool seen = r->fields[field.tag].kind != 0;
-        if (field.kind != kind_of(field.tag) || (seen && field.tag != TAG_GPU))
+        if (field.kind != kind_of(field.tag) || (seen && !is_list(field.tag)))
             fail(r, EBADMSG);
         if (!seen)
             r->fields[field.tag] = field;
@@ -730,6 +779,41 @@ int msg_topology_read(const struct wire_view *v, struct msg_topology *m)
     return finish(&r);
 }
 
+static void take_loan(struct reading *r, const struct wire_field *field, struct msg_loan *loan)
+{
+    struct wire_field list = *field;
+    if (field->length < LOAN_HEAD) {
+        fail(r, EBADMSG);
+        return;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        loan->job |= (uint32_t)field->value[i] << (8 * i);
+        loan->step |= (uint32_t)field->value[4 + i] << (8 * i);
+    }
+    list.value += LOAN_HEAD;
+    list.length -= LOAN_HEAD;
+    if (!is_plain_list(&list))
+        fail(r, EBADMSG);
+    else if (cpus_parse_bytes(&loan->cpus, (const char *)list.value, list.length) < 0)
+        fail(r, errno == ENOMEM ? ENOMEM : EBADMSG);
+}
+
+static void take_loans(struct reading *r, struct msg_assign *m)
+{
+    struct wire_field field;
+    for (size_t cursor = 0; !r->error && wire_next(r->view, &cursor, &field);) {
+        if (field.tag != TAG_LOAN)
+            continue;
+        if (m->nloans == MSG_LOANS_MAX)
+            fail(r, EBADMSG);
+        else
+            take_loan(r, &field, &m->loans[m->nloans++]);
+    }
+    uint64_t said = is_there(r, TAG_LOANS) ? take_u64(r, TAG_LOANS, MSG_LOANS_MAX) : 0;
+    if (said != m->nloans)
+        fail(r, EBADMSG);
+}
+
 int msg_assign_read(const struct wire_view *v, struct msg_assign *m)
 {
     struct reading r;
@@ -742,7 +826,8 @@ int msg_assign_read(const struct wire_view *v, struct msg_assign *m)
     take_str(&r, TAG_REASON, m->reason, sizeof(m->reason));
     m->state_length = take_state(&r, m->state);
     take_cpus(&r, TAG_CPUS, &m->cpus);
-    check(&r, valid_assign(m));
+    take_loans(&r, m);
+    check(&r, !r.error && valid_assign(m));
     if (r.error)
         msg_assign_free(m);
     return finish(&r);
@@ -893,6 +978,8 @@ void msg_register_free(struct msg_register *m)
 void msg_assign_free(struct msg_assign *m)
 {
     cpus_free(&m->cpus);
+    for (unsigned i = 0; i < MSG_LOANS_MAX; i++)
+        cpus_free(&m->loans[i].cpus);
 }
 
 void msg_client_change_free(struct msg_client_change *m)

@@ -62,8 +62,9 @@ enum msg_type {
 #define MSG_NONCE      16  /* bytes */
 #define MSG_STATE_MAX  512 /* bytes of the opaque learned state */
 #define MSG_GPUS_MAX   64
-#define MSG_GPU_MAX    64 /* bytes of a GPU's name with its NUL */
-#define MSG_DIGEST_MAX 65 /* bytes of a topology's digest in hex with its NUL */
+#define MSG_GPU_MAX    64  /* bytes of a GPU's name with its NUL */
+#define MSG_DIGEST_MAX 65  /* bytes of a topology's digest in hex with its NUL */
+#define MSG_LOANS_MAX  256 /* lenders of one assignment */
 
 /* Largest interval or lease, 1 hour; the smallest is 1. */
 #define MSG_INTERVAL_MAX_MS 3600000u
@@ -116,6 +117,11 @@ struct msg_topology {
     size_t xml_length;
 };
 
+struct msg_loan { /* CPUs of an assignment that are another member's of the node */
+    uint32_t job, step;
+    struct cpus cpus;
+};
+
 struct msg_assign {
     uint64_t seq;      /* grows within a connection; the ACK names it */
     bool own;          /* back to Slurm's own placement; cpus then lists the own loader CPUs */
@@ -125,6 +131,8 @@ struct msg_assign {
     char reason[MSG_TEXT_MAX];
     uint8_t state[MSG_STATE_MAX];
     size_t state_length;
+    struct msg_loan loans[MSG_LOANS_MAX]; /* disjoint parts of cpus; what is in none has no owner */
+    unsigned nloans;
 };
 
 enum msg_ack_status { MSG_ACK_APPLIED = 0, MSG_ACK_PARTIAL = 1, MSG_ACK_FAILED = 2 };
@@ -234,9 +242,10 @@ int msg_client_change_write(struct wire_writer *w, const struct msg_client_chang
  * Readers: view must be of the type. 0, or -1 (EBADMSG: a field is missing, out of bounds, of the
  * wrong kind or there twice, m then owns nothing; ENOMEM). m is overwritten, not released, first.
  * What is checked beyond sizes: numbers are finite and not negative, enums known, job and interval
- * not 0, leases and intervals at most MSG_INTERVAL_MAX_MS, gpu_busy at most 1; a node's name
- * consists of letters, digits and . _ - and does not start with a dot, a digest of 0-9a-f (so both
- * may name files), and host, version, GPU and query texts of printable ASCII.
+ * not 0, loans parts of the assignment, leases and intervals at most MSG_INTERVAL_MAX_MS, gpu_busy
+ * at most 1; a node's name consists of letters, digits and . _ - and does not start with a dot, a
+ * digest of 0-9a-f (so both may name files), and host, version, GPU and query texts of printable
+ * ASCII.
  */
 int msg_challenge_read(const struct wire_view *v, struct msg_challenge *m);
 int msg_credential_read(const struct wire_view *v, const char **credential, size_t *length);

@@ -135,9 +135,18 @@ enum part {              /* that a member plays in a decision */
             PART_ACTIVE  /* gets what the allocator says */
 };
 
+/*
+ * Members that may use each other's cores: all of a node, or with Scope=job those of one job there.
+ */
+struct site {
+    struct node *node;
+    size_t first, count; /* of the decision's entries */
+    struct cpus pool;
+};
+
 struct entry {
     struct member *member;
-    size_t node; /* index into the decision's nodes */
+    size_t site; /* index into the decision's sites */
     enum part part;
     unsigned count; /* allocated */
     struct pred_curve curve;
@@ -150,7 +159,9 @@ struct decision {
     size_t nnodes;
     struct entry *entries; /* grouped by node, in the nodes' order of members */
     size_t nentries;
-    struct alloc_node *pools; /* a node */
+    struct site *sites; /* in the nodes' order */
+    size_t nsites;
+    struct alloc_node *pools; /* one a site */
     bool kept;                /* the allocator held on to what is in force */
 };
 
@@ -184,35 +195,65 @@ static enum part part_of(const struct member *member, const struct conf *conf, u
     return PART_LENDER;
 }
 
-static int collect(struct decision *d)
+/* Does the member begin a site of its own? Members of a node are ordered by job. */
+static bool begins_site(const struct decision *d, const struct node *node, size_t k)
+{
+    return k == 0 || (d->decide->conf->scope == CONF_SCOPE_JOB &&
+                      node->members[k]->job != node->members[k - 1]->job);
+}
+
+static int add_to_site(struct decision *d, struct node *node, struct entry *e)
+{
+    struct site *site = &d->sites[d->nsites - 1];
+
+    e->site = d->nsites - 1;
+    site->count++;
+    if (d->decide->conf->scope == CONF_SCOPE_JOB)
+        return cpus_or(&site->pool, &e->member->place.loader);
+    return site->count == 1 ? cpus_copy(&site->pool, &node->pool) : 0;
+}
+
+static int collect_node(struct decision *d, struct node *node)
 {
     const struct decide *decide = d->decide;
+
+    if (decide_claims(decide, node) < 0)
+        return -1;
+    for (size_t k = 0; k < node->nmembers; k++) {
+        struct entry *e = &d->entries[d->nentries];
+
+        if (begins_site(d, node, k))
+            d->sites[d->nsites++] = (struct site){node, d->nentries, 0, CPUS_EMPTY};
+        d->nentries++;
+        e->member = node->members[k];
+        e->member->group = UINT_MAX;
+        e->member->state = decide_state(e->member, decide->conf, decide->now_ms);
+        e->part = part_of(e->member, decide->conf, decide->now_ms);
+        if (add_to_site(d, node, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int collect(struct decision *d)
+{
     size_t n = 0;
 
     for (size_t i = 0; i < d->nnodes; i++)
         n += d->nodes[i]->nmembers;
     d->entries = calloc(n + 1, sizeof(*d->entries));
-    d->pools = calloc(d->nnodes, sizeof(*d->pools));
-    if (d->entries == NULL || d->pools == NULL)
+    d->sites = calloc(n + 1, sizeof(*d->sites));
+    d->pools = calloc(n + 1, sizeof(*d->pools));
+    if (d->entries == NULL || d->sites == NULL || d->pools == NULL)
         return -1;
-    for (size_t i = 0; i < d->nnodes; i++) {
-        struct node *node = d->nodes[i];
-
-        if (decide_claims(decide, node) < 0)
+    for (size_t i = 0; i < d->nnodes; i++)
+        if (collect_node(d, d->nodes[i]) < 0)
             return -1;
-        d->pools[i].pool = cpus_count(&node->pool);
-        for (size_t k = 0; k < node->nmembers; k++) {
-            struct entry *e = &d->entries[d->nentries++];
-
-            e->member = node->members[k];
-            e->member->group = UINT_MAX;
-            e->node = i;
-            e->member->state = decide_state(e->member, decide->conf, decide->now_ms);
-            e->part = part_of(e->member, decide->conf, decide->now_ms);
-            if (e->part == PART_OWN)
-                d->pools[i].pool -= cpus_count(&e->member->place.loader);
-        }
-    }
+    for (size_t i = 0; i < d->nsites; i++)
+        d->pools[i].pool = cpus_count(&d->sites[i].pool);
+    for (size_t i = 0; i < d->nentries; i++)
+        if (d->entries[i].part == PART_OWN)
+            d->pools[d->entries[i].site].pool -= cpus_count(&d->entries[i].member->place.loader);
     return 0;
 }
 
@@ -221,7 +262,7 @@ static void make_curves(struct decision *d)
 {
     for (size_t i = 0; i < d->nentries; i++) {
         struct entry *e = &d->entries[i];
-        unsigned pool = d->pools[e->node].pool;
+        unsigned pool = d->pools[e->site].pool;
 
         if (e->part != PART_ACTIVE)
             continue;
@@ -229,7 +270,7 @@ static void make_curves(struct decision *d)
             log_warning("job %u on %s: no curve (%s); it keeps its own cores", e->member->job->id,
                         e->member->node->name, strerror(errno));
             e->part = PART_OWN;
-            d->pools[e->node].pool -= cpus_count(&e->member->place.loader);
+            d->pools[e->site].pool -= cpus_count(&e->member->place.loader);
         }
     }
 }
@@ -307,11 +348,11 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
     struct member *m = e->member;
     struct cpus now = CPUS_EMPTY;
 
-    if (in_force(e, &d->nodes[e->node]->pool, &now) < 0)
+    if (in_force(e, &d->sites[e->site].pool, &now) < 0)
         return -1;
     *a = (struct alloc_member){
         .job = group_of(m, ngroups),
-        .node = (unsigned)e->node,
+        .node = (unsigned)e->site,
         .own = cpus_count(&m->place.loader),
         /* What a user says about a job claims no cores; its own are there for new loaders. */
         .min = newcomer(m, d->decide) ? cpus_count(&m->place.loader) : 0,
@@ -343,7 +384,7 @@ static int solve(struct decision *d, struct alloc_member *members, size_t n, uns
         .members = members,
         .nmembers = n,
         .nodes = d->pools,
-        .nnodes = d->nnodes,
+        .nnodes = d->nsites,
         .njobs = ngroups,
         .io_bytes_per_s = NAN,
         .min_gain = conf->min_gain,
@@ -389,9 +430,9 @@ static int allocate(struct decision *d)
 /* ---- which cores --------------------------------------------------------------------------- */
 
 /* The pool without those who keep their own; these are assigned here. */
-static int shared_pool(struct entry *entries, size_t n, const struct node *node, struct cpus *pool)
+static int shared_pool(struct entry *entries, size_t n, const struct site *site, struct cpus *pool)
 {
-    if (cpus_copy(pool, &node->pool) < 0)
+    if (cpus_copy(pool, &site->pool) < 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
         if (entries[i].part != PART_OWN)
@@ -482,11 +523,14 @@ static int keep_unused(struct entry *e, struct cpus *free_cpus)
     return rc;
 }
 
-static int place_node(struct node *node, struct entry *entries, size_t n)
+static int place_site(struct decision *d, const struct site *site)
 {
+    struct node *node = site->node;
+    struct entry *entries = &d->entries[site->first];
     const struct topo *topo = registry_node_topo(node, node->conf);
     struct cpus pool = CPUS_EMPTY;
-    int rc = topo != NULL ? shared_pool(entries, n, node, &pool) : -1;
+    size_t n = site->count;
+    int rc = topo != NULL ? shared_pool(entries, n, site, &pool) : -1;
 
     if (rc == 0 && place_active(entries, n, topo, &pool) < 0) {
         log_error("node %s: placement failed (%s)", node->name, strerror(errno));
@@ -497,10 +541,18 @@ static int place_node(struct node *node, struct entry *entries, size_t n)
     for (size_t i = 0; i < n && rc == 0; i++)
         if (entries[i].part != PART_OWN)
             rc = keep_unused(&entries[i], &pool);
-    if (rc == 0)
-        cpus_move(&node->free, &pool);
     cpus_free(&pool);
     return rc;
+}
+
+/* What of the node's pool is assigned to nobody. */
+static int note_free(const struct entry *entries, size_t n, struct node *node)
+{
+    if (cpus_copy(&node->free, &node->pool) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        cpus_andnot(&node->free, &entries[i].assigned);
+    return 0;
 }
 
 /* ---- targets ------------------------------------------------------------------------------- */
@@ -637,6 +689,9 @@ static int finish_node(struct decision *d, struct node *node, struct entry *entr
     struct cpus foreign = CPUS_EMPTY;
     int rc = foreign_of(entries, n, &foreign);
 
+    if (rc == 0)
+        rc = note_free(entries, n, node);
+
     for (size_t i = 0; i < n && rc == 0; i++) {
         bool moved = false;
 
@@ -659,7 +714,10 @@ static void decision_free(struct decision *d)
         pred_curve_free(&d->entries[i].curve);
         cpus_free(&d->entries[i].assigned);
     }
+    for (size_t i = 0; i < d->nsites; i++)
+        cpus_free(&d->sites[i].pool);
     free(d->entries);
+    free(d->sites);
     free(d->pools);
 }
 
@@ -674,8 +732,8 @@ int decide_targets(const struct decide *decide, struct node **nodes, size_t nnod
         rc = allocate(&d);
     }
     /* Place everywhere before anything is set: all or nothing. */
-    for (size_t i = 0, first = 0; i < nnodes && rc == 0; first += nodes[i++]->nmembers)
-        rc = place_node(nodes[i], &d.entries[first], nodes[i]->nmembers);
+    for (size_t i = 0; i < d.nsites && rc == 0; i++)
+        rc = place_site(&d, &d.sites[i]);
     for (size_t i = 0, first = 0; i < nnodes && rc == 0; first += nodes[i++]->nmembers)
         rc = finish_node(&d, nodes[i], &d.entries[first], nodes[i]->nmembers, changed);
     decision_free(&d);

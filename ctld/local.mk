@@ -42,6 +42,7 @@ adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
 	ctld/daemon.c ctld/daemon.h \
 	ctld/decide.c ctld/decide.h \
 	ctld/demand.c ctld/demand.h \
+	ctld/loans.c ctld/loans.h \
 	ctld/metrics.c ctld/metrics.h \
 	ctld/query.c ctld/query.h \
 	ctld/registry.c ctld/registry.h \

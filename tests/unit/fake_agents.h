@@ -75,6 +75,7 @@ struct agent {
     uint8_t state[MSG_STATE_MAX];
     size_t state_length;
     char reason[MSG_TEXT_MAX];
+    char loans[256]; /* of the last assignment: "1.0:0-3 2.0:7" */
     uint8_t *input;
     size_t input_length, input_capacity;
 };

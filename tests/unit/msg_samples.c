@@ -118,6 +118,33 @@ void sample_register(struct rng *rng, struct msg_register *m)
     m->unconfined = any_bool(rng);
 }
 
+/* Some of the CPUs, each from one of a few lenders. */
+static void any_loans(struct rng *rng, struct msg_assign *m)
+{
+    m->nloans = rng_below(rng, 4);
+    for (unsigned i = 0; i < m->nloans; i++) {
+        m->loans[i].job = 1 + any_u32(rng) / 2;
+        m->loans[i].step = any_u32(rng);
+    }
+    for (long c = cpus_next(&m->cpus, 0); c >= 0; c = cpus_next(&m->cpus, (unsigned long)c + 1)) {
+        unsigned to = rng_below(rng, m->nloans + 1);
+        if (to < m->nloans)
+            (void)cpus_set(&m->loans[to].cpus, (unsigned)c);
+    }
+    unsigned kept = 0;
+    for (unsigned i = 0; i < m->nloans; i++) {
+        struct msg_loan *loan = &m->loans[i];
+        if (cpus_is_empty(&loan->cpus))
+            continue;
+        m->loans[kept].job = loan->job;
+        m->loans[kept].step = loan->step;
+        if (kept != i)
+            cpus_move(&m->loans[kept].cpus, &loan->cpus);
+        kept++;
+    }
+    m->nloans = kept;
+}
+
 void sample_assign(struct rng *rng, struct msg_assign *m)
 {
     memset(m, 0, sizeof(*m));
@@ -128,6 +155,7 @@ void sample_assign(struct rng *rng, struct msg_assign *m)
     m->lease_ms = any_interval(rng);
     any_text(rng, m->reason, sizeof(m->reason), PRINTABLE_LETTERS "\xc3\xbc");
     m->state_length = any_state(rng, m->state);
+    any_loans(rng, m);
 }
 
 void sample_report(struct rng *rng, struct msg_report *m)

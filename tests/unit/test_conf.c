@@ -122,6 +122,7 @@ static void defaults(void **state)
     assert_int_equal(c->hold_ms, 5000);
     assert_int_equal(c->policy, CONF_POLICY_GPU_BUSY);
     assert_int_equal(c->guarantee, CONF_GUARANTEE_OWN);
+    assert_int_equal(c->scope, CONF_SCOPE_NODE);
     assert_int_equal(c->main_cores_per_task, 1);
     assert_true(c->min_gain == 0.02);
     assert_int_equal(c->sacct_field, CONF_SACCT_ADMIN_COMMENT);
@@ -514,6 +515,9 @@ static void random_line(struct rng *rng, const struct conf_key *key, char *line,
     case CONF_KIND_GUARANTEE:
         (void)snprintf(line, size, "%s=%s\n", key->name,
                        conf_guarantee_name((enum conf_guarantee)rng_below(rng, 3)));
+        break;
+    case CONF_KIND_SCOPE:
+        (void)snprintf(line, size, "%s=%s\n", key->name, rng_below(rng, 2) ? "job" : "node");
         break;
     default:
         line[0] = '\0';

@@ -104,6 +104,12 @@ static void assign_arrives(void **state)
         assert_string_equal(got.reason, sent.reason);
         assert_int_equal(got.state_length, sent.state_length);
         assert_memory_equal(got.state, sent.state, sent.state_length);
+        assert_int_equal(got.nloans, sent.nloans);
+        for (unsigned i = 0; i < sent.nloans; i++) {
+            assert_int_equal(got.loans[i].job, sent.loans[i].job);
+            assert_int_equal(got.loans[i].step, sent.loans[i].step);
+            assert_true(cpus_equal(&got.loans[i].cpus, &sent.loans[i].cpus));
+        }
         msg_assign_free(&sent);
         msg_assign_free(&got);
     }
@@ -354,6 +360,21 @@ static void writers_refuse_the_rest(void **state)
     assign.lease_ms = 1;
     assign.state_length = MSG_STATE_MAX + 1;
     assert_unsendable(msg_assign_write(&writer, &assign));
+    assign.state_length = 0;
+    assign.nloans = 1;
+    assert_unsendable(msg_assign_write(&writer, &assign)); /* a loan of nothing, from nobody */
+    assert_int_equal(cpus_set(&assign.loans[0].cpus, 3), 0);
+    assign.loans[0].job = 7;
+    assert_unsendable(msg_assign_write(&writer, &assign)); /* of what is not assigned */
+    assert_int_equal(cpus_set(&assign.cpus, 3), 0);
+    assert_int_equal(msg_assign_write(&writer, &assign), 0);
+    assign.loans[1] = (struct msg_loan){.job = 8};
+    assert_int_equal(cpus_set(&assign.loans[1].cpus, 3), 0);
+    assign.nloans = 2;
+    assert_unsendable(msg_assign_write(&writer, &assign)); /* from two at a time */
+    assign.nloans = MSG_LOANS_MAX + 1;
+    assert_unsendable(msg_assign_write(&writer, &assign));
+    msg_assign_free(&assign);
     struct msg_ack ack = {.status = MSG_ACK_FAILED + 1};
     assert_unsendable(msg_ack_write(&writer, &ack));
     struct msg_refuse refuse = {.code = 0};
@@ -619,8 +640,9 @@ static void drop_every_field(enum msg_type type, const struct frame *f)
             accepted += reread(&fewer) != REREAD_REFUSED;
         free(fewer.data);
     }
-    /* Without its list of held CPUs a registration is one that holds nothing. */
-    assert_true(accepted <= (type == MSG_REGISTER ? 1 : 0));
+    /* Without its list of held CPUs a registration is one that holds nothing; an assignment without
+     * the number of its loans is an older controller's if there are none. */
+    assert_true(accepted <= (type == MSG_REGISTER || type == MSG_ASSIGN ? 1 : 0));
 }
 
 static void a_missing_field_is_refused(void **state)

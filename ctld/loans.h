@@ -1,0 +1,19 @@
+/*
+ * From whom an assignment borrows: what its agent needs to get in touch with the lenders' agents,
+ * so that a loan ends with its lender even without the controller.
+ */
+#ifndef ADLOADER_LOANS_H
+#define ADLOADER_LOANS_H
+
+#include "msg.h"
+#include "registry.h"
+
+/*
+ * Fill assign's loans from its CPUs: those that are another member's loader cores. Cores of the
+ * admin's pool have no lender. The caller releases them with loans_free(). 0, or -1: ENOMEM, or
+ * ENOBUFS, more lenders than a message can name; assign has no loans then.
+ */
+int loans_fill(const struct member *borrower, struct msg_assign *assign);
+void loans_free(struct msg_assign *assign);
+
+#endif
