@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "cli.h"
+#include "number.h"
 #include "place.h"
 #include "strict.h"
 #include "table.h"
@@ -133,7 +134,7 @@ static void add_cpus(struct json_object *object, const char *key, const struct c
 
 static void add_number(struct json_object *object, const char *key, double value)
 {
-    json_object_object_add(object, key, isfinite(value) ? json_object_new_double(value) : NULL);
+    json_object_object_add(object, key, number_json(value));
 }
 
 static void add_count(struct json_object *object, const char *key, unsigned value)

@@ -6,6 +6,7 @@ libadl_cli_la_SOURCES = \
 	cli/client.c cli/client.h \
 	cli/doc.c cli/doc.h \
 	cli/strict.c cli/strict.h \
+	cli/number.c cli/number.h \
 	cli/suggest.c cli/suggest.h \
 	cli/table.c cli/table.h \
 	cli/words.c cli/words.h \

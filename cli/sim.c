@@ -211,7 +211,7 @@ static void advance(struct sim *s, struct running *r)
     r->left -= r->rate * dt;
     r->vs_even += dt * ratio(r->rate, r->even_rate);
     r->vs_own += dt * ratio(r->rate, r->own_rate);
-    if (r->rate < 0.999 * r->own_rate)
+    if (r->rate < (1 - ALLOC_FLOOR_TOLERANCE - 1e-6) * r->own_rate)
         r->below_own += dt;
     r->since = s->now;
 }

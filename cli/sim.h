@@ -29,13 +29,13 @@ struct sim_point {       /* from this time on */
 };
 
 struct sim_result {
-    double makespan_s;        /* until the last job is done */
-    double samples_per_s;     /* aggregate: all work over the makespan */
-    double mean_vs_even;      /* over jobs: mean of T over T with an even split, there and then */
-    double mean_vs_own;       /* the same against the cores of the job's own slots */
-    double worst_vs_own;      /* of any job at any time */
-    double below_own_share;   /* of job time that is spent below 99.9 % of it */
-    double mean_gpu_busy;     /* over jobs: mean of T/G */
+    double makespan_s;      /* until the last job is done */
+    double samples_per_s;   /* aggregate: all work over the makespan */
+    double mean_vs_even;    /* over jobs: mean of T over T with an even split, there and then */
+    double mean_vs_own;     /* the same against the cores of the job's own slots */
+    double worst_vs_own;    /* of any job at any time */
+    double below_own_share; /* of job time that is spent below it, but for ALLOC_FLOOR_TOLERANCE */
+    double mean_gpu_busy;   /* over jobs: mean of T/G */
     double mean_completion_s; /* arrival to end */
     double p95_completion_s;
     unsigned long moves;          /* cores that running jobs got from others */

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "cli.h"
+#include "number.h"
 #include "sim.h"
 #include "strict.h"
 #include "svg.h"
@@ -152,7 +153,7 @@ static int print_table(const struct run_result *runs, size_t n, const struct sim
 
 static void add_number(struct json_object *object, const char *key, double value)
 {
-    json_object_object_add(object, key, isfinite(value) ? json_object_new_double(value) : NULL);
+    json_object_object_add(object, key, number_json(value));
 }
 
 static struct json_object *run_document(const struct run_result *run)

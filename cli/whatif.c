@@ -663,7 +663,7 @@ static int rate_members(struct whatif *w)
         m->rate_own = share[w->njobs + m->job_index] * m->gpu_rate;
         m->rate_even = share[2 * w->njobs + m->job_index] * m->gpu_rate;
         floor = w->guarantee == ALLOC_GUARANTEE_EVEN ? m->rate_even : m->rate_own;
-        m->floor_kept = m->rate_now >= floor * (1 - 1e-9);
+        m->floor_kept = m->rate_now >= floor * (1 - ALLOC_FLOOR_TOLERANCE - 1e-9);
     }
     free(share);
     free(cores);

@@ -37,6 +37,13 @@ enum alloc_policy {
     ALLOC_STATIC    /* everybody keeps the own cores */
 };
 
+/*
+ * What a guarantee promises is kept to within this fraction of the promised rate: no prediction is
+ * better, and a soft knee would otherwise keep a member from lending cores that bring next to
+ * nothing.
+ */
+#define ALLOC_FLOOR_TOLERANCE 0.005
+
 enum alloc_guarantee {
     ALLOC_GUARANTEE_OWN,  /* T(c) at least that with the own loader cores */
     ALLOC_GUARANTEE_EVEN, /* T(c) at least that with an even split of the pool */

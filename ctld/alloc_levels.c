@@ -209,6 +209,13 @@ static int promised(const struct part *part, unsigned *count)
     return 0;
 }
 
+/* The share that has to be reached for it. */
+static double promised_share(const struct part *part, const struct part_job *job,
+                             const unsigned *count)
+{
+    return job_share(part, job, count) * (1 - ALLOC_FLOOR_TOLERANCE);
+}
+
 /*
  * Fewest cores of a member under the guarantee as far as its curve is uncertain: what it needs for
  * the promised share and a standard deviation more, or two of what it has now (so that a curve
@@ -245,7 +252,7 @@ static int minimums(const struct part *part, const unsigned *count, unsigned *mi
         return -1;
     for (size_t j = 0; j < part->njobs; j++) {
         const struct part_job *job = &part->jobs[j];
-        double share = job_share(part, job, count);
+        double share = promised_share(part, job, count);
 
         for (unsigned i = job->first; i < job->first + job->nmembers; i++) {
             const struct alloc_member *m = &part->problem->members[part->members[i]];
@@ -351,7 +358,7 @@ static int floors_build(struct part *part, const unsigned *count)
 
         job->floor = 0;
         if (part->problem->guarantee != ALLOC_GUARANTEE_NONE)
-            job->floor = level_reaching(job, job_share(part, job, count));
+            job->floor = level_reaching(job, promised_share(part, job, count));
     }
     if (!floors_fit(part, used))
         rc = floors_shrink(part, used);

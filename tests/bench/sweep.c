@@ -367,7 +367,7 @@ static void introduce(FILE *out, unsigned series)
         "- *T/T_even*: mean over jobs of the rate over what an even split would give the same "
         "job at the same time among the same jobs.\n"
         "- *GPU-busy*: mean over jobs of T/G.\n"
-        "- *time below own*: share of job time below 99.9 %% of the rate with own cores; *worst* "
+        "- *time below own*: share of job time below 99.5 %% of the rate with own cores; *worst* "
         "is the worst of any job at any time in all series.\n"
         "- *prediction error* x %%: the allocator sees curves whose core rate and GPU rate are "
         "both wrong by a lognormal factor of that deviation, drawn for each job, and is told of "

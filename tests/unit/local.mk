@@ -117,6 +117,8 @@ tests_unit_test_log_LDADD = libadl_common.la $(CMOCKA_LIBS)
 # end of common
 
 # allocator, placement, topology
+TESTS += tests/unit/allocate.sh
+EXTRA_DIST += tests/unit/allocate.sh
 check_PROGRAMS += tests/unit/test_place tests/unit/test_place_golden
 TESTS += tests/unit/test_place tests/unit/test_place_golden
 tests_unit_test_place_SOURCES = tests/unit/test_place.c tests/unit/shared.c tests/unit/shared.h \

@@ -17,7 +17,7 @@ text()
     mandoc -Tascii -Owidth=900 "$man/$1" | sed "s/.$(printf "\\b")//g" | tr -s ' \t' ' '
 }
 
-for page in adloader.1 adltrain.1 adloader.conf.5 adloader.7 adloaderctld.8 spank_adloader.8; do
+for page in adloader.1 adloader-allocate.5 adloader-trace.5 adltrain.1 adloader.conf.5 adloader.7 adloaderctld.8 spank_adloader.8; do
     # cross references to pages of Slurm and munge need not be installed here
     is "$(mandoc -Tlint -Wwarning "$man/$page" 2>&1)" "" "$page: mandoc has no complaint"
 done

@@ -129,6 +129,24 @@ static void guarantee_protects_the_hungry(void **state)
     assert_int_equal(cores[1], 4);
 }
 
+/* A soft knee: the last of its cores brings less than any prediction knows, and is lent. */
+static void soft_knee_lends(void **state)
+{
+    double a[POINTS], b[POINTS];
+    struct alloc_member m[] = {member(0, 0, 8, a, 1000),
+                               member(1, 0, 8, linear(b, 100, 3000), 3000)};
+    const struct alloc_node node = {16};
+    unsigned cores[2];
+    struct alloc_problem p = problem(ALLOC_GPU_BUSY, ALLOC_GUARANTEE_OWN, m, 2, &node, 1);
+
+    (void)state;
+    for (unsigned c = 0; c < POINTS; c++)
+        a[c] = 1000 * (1 - exp2(-(double)c)); /* 984 with 6, 992 with 7, 996 with 8 */
+    (void)solve(&p, cores);
+    assert_int_equal(cores[0], 7);
+    assert_int_equal(cores[1], 9);
+}
+
 /* A makespan needs cores where work is left: critical ratio c_i ~ work_i / k_i. */
 static void makespan_follows_work(void **state)
 {
@@ -647,6 +665,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies),
         cmocka_unit_test(guarantee_protects_the_hungry),
+        cmocka_unit_test(soft_knee_lends),
         cmocka_unit_test(makespan_follows_work),
         cmocka_unit_test(no_useless_cores),
         cmocka_unit_test(nothing_lent_without_borrower),

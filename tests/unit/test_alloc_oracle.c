@@ -119,7 +119,7 @@ static double floor_of(const struct alloc_problem *p, unsigned job)
 {
     if (p->guarantee == ALLOC_GUARANTEE_NONE)
         return 0;
-    return fmin(own_share(p, job), top_share(p, job));
+    return fmin(own_share(p, job) * (1 - ALLOC_FLOOR_TOLERANCE), top_share(p, job));
 }
 
 /* ---- exhaustive search --------------------------------------------------------------------- */

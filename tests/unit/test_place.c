@@ -154,7 +154,7 @@ static void check_counts(const struct world *w, const struct alloc_problem *p,
         unsigned is = cores[i] < m->nrate ? cores[i] : m->nrate - 1;
 
         sum += cores[i];
-        if (m->rate[is] < m->rate[own] - 1e-6 * m->gpu_rate)
+        if (m->rate[is] < m->rate[own] * (1 - ALLOC_FLOOR_TOLERANCE) - 1e-9 * m->gpu_rate)
             fail_msg("%s: a member with %u own cores gets %u: rate %g below %g", w->name, m->own,
                      cores[i], m->rate[is], m->rate[own]);
     }
