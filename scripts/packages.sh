@@ -17,6 +17,9 @@ packages_of() {
             echo libcmocka-dev clang mandoc shellcheck xz-utils socat \
                 slurmdbd slurm-wlm-mysql-plugin mariadb-server
             ;;
+        pytorch) # what examples/train.py needs; tests that run it skip without
+            echo python3-torch python3-torchvision python3-pil python3-numpy
+            ;;
         *)
             echo "packages: no group '$1'" >&2
             return 1
