@@ -6,7 +6,7 @@ libadl_predictor_la_SOURCES = predictor/predictor.h predictor/terms.h predictor/
 	predictor/solve.h predictor/steptime.h predictor/tables.h \
 	predictor/calibration.c predictor/comm.c predictor/compute.c predictor/correction.c \
 	predictor/curve.c predictor/declared.c predictor/fit.c \
-	predictor/io.c predictor/keyvalue.c predictor/knee.c predictor/known.c predictor/learner.c predictor/learner_state.c \
+	predictor/io.c predictor/keyvalue.c predictor/knee.c predictor/known.c predictor/learned.c predictor/learner.c predictor/learner_state.c \
 	predictor/loader.c predictor/loaderfit.c predictor/membw.c predictor/names.c \
 	predictor/names_near.c predictor/overlap.c predictor/physics.c predictor/profile.c \
 	predictor/profile_store.c predictor/solve.c \

@@ -85,7 +85,10 @@ int pred_job_check(const struct pred_job *job);
 double pred_job_gpu_rate(const struct pred_job *job, double *rel_sd, enum pred_source *source);
 void pred_job_params(const struct pred_job *job, unsigned ncores, struct pred_params *p);
 
-/* learner.c: declared and learned together. false/EINVAL: the job makes no sense. */
+/* learner.c: cores that the program has workers for; INFINITY unknown. */
+double pred_learner_cores_max(const struct pred_learner *learner, const struct pred_job *job);
+
+/* learned.c: declared and learned together. false/EINVAL: the job makes no sense. */
 bool pred_learner_params(const struct pred_learner *learner, const struct pred_job *job,
                          unsigned ncores, struct pred_params *p);
 

@@ -180,6 +180,73 @@ static void workers_cap_the_curve(void **state)
     pred_curve_free(&curve);
 }
 
+/* A measured curve need not be concave: this loader gains nothing from 9 to 11 cores and much at
+ * 12, as a real one did. What was measured is kept. */
+static double staircase(unsigned cores)
+{
+    static const double rate[] = {0, 30, 66, 100, 125, 153, 175, 185, 195, 200, 200, 200, 289};
+
+    return rate[cores < 12 ? cores : 12];
+}
+
+static void keeps_measured_points(void **state)
+{
+    static const unsigned VISITED[] = {3, 6, 9, 12, 9};
+    struct pred_learner l;
+    struct pred_job job;
+    struct pred_curve curve;
+
+    (void)state;
+    pred_job_init(&job);
+    pred_learner_init(&l);
+    for (size_t i = 0; i < sizeof(VISITED) / sizeof(VISITED[0]); i++)
+        for (unsigned k = 0; k < 30; k++) {
+            struct pred_observation o = sim_report(
+                &(struct sim){.core_rate = 30, .gpu_rate = 1e6, .io_rate = INFINITY, .workers = 32},
+                VISITED[i]);
+
+            o.samples = staircase(VISITED[i]);
+            o.busy_s = o.samples / 294;
+            o.wait_s = 1 - o.busy_s;
+            assert_int_equal(pred_learner_observe(&l, &job, &o), 1);
+        }
+    assert_int_equal(pred_learner_curve(&l, &job, 14, &curve), 0);
+    assert_sane(&curve);
+    for (size_t i = 0; i < sizeof(VISITED) / sizeof(VISITED[0]); i++)
+        if (fabs(curve.rate[VISITED[i]] / staircase(VISITED[i]) - 1) > 0.06)
+            fail_msg("%u cores: %.1f, measured %.1f", VISITED[i], curve.rate[VISITED[i]],
+                     staircase(VISITED[i]));
+    pred_curve_free(&curve);
+}
+
+/* Points that were measured before the work changed say nothing of what comes after. */
+static void forgets_points_of_other_work(void **state)
+{
+    struct sim s = {.core_rate = 100,
+                    .gpu_rate = 1e6,
+                    .io_rate = INFINITY,
+                    .workers = 32,
+                    .samples = true,
+                    .clock = true,
+                    .random = 2};
+    struct pred_learner l;
+    struct pred_job job;
+    struct pred_curve curve;
+
+    (void)state;
+    pred_job_init(&job);
+    pred_learner_init(&l);
+    for (unsigned cores = 2; cores <= 8; cores += 2)
+        run(&s, &l, &job, cores, 30);
+    s.core_rate = 25;
+    run(&s, &l, &job, 8, 30);
+    assert_int_equal(pred_learner_curve(&l, &job, 10, &curve), 0);
+    for (unsigned cores = 1; cores <= 10; cores++)
+        if (fabs(curve.rate[cores] / (25 * cores) - 1) > 0.1)
+            fail_msg("%u cores: %.1f, true %u", cores, curve.rate[cores], 25 * cores);
+    pred_curve_free(&curve);
+}
+
 /* The work a sample triples: demand follows within a few reports, with and without samples. */
 static void follows_a_change(void **state)
 {
@@ -310,12 +377,34 @@ static void refuses_contradictions(void **state)
     REFUSED(interval_s, NAN);
     REFUSED(loader_cpu_s, -1);
     REFUSED(loader_cpu_s, NAN);
-    REFUSED(loader_cpu_s, 1000); /* more than the cores can do */
+    REFUSED(loader_cpu_s, 1000); /* more than the tasks can do */
+    good.tasks = good.workers = 64;
+    REFUSED(loader_cpu_s, 20); /* more than the cores can do, main threads' ones included */
+    good.tasks = good.workers = 8;
     REFUSED(gpu_busy, 1.5);
     REFUSED(samples, INFINITY);
     REFUSED(workers, 9); /* more than tasks */
     REFUSED(cores, PRED_CORES_MAX + 1);
     assert_int_equal(pred_learner_observe(&l, &job, &good), 1);
+}
+
+/* A number that no learner can have is not taken back. */
+static void refuses_out_of_bounds(const struct pred_learner *good)
+{
+    static const double BAD[] = {-1, 1.5, 1e30, INFINITY};
+    uint8_t buf[PRED_STATE_MAX];
+
+    for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+        struct pred_learner l = *good, back;
+
+        l.busy = BAD[i];
+        assert_int_equal(pred_learner_load(&back, buf, pred_learner_save(&l, buf, sizeof(buf))),
+                         -1);
+        l = *good;
+        l.use_track.mean = (float)(BAD[i] == 1.5 ? -2 : BAD[i]);
+        assert_int_equal(pred_learner_load(&back, buf, pred_learner_save(&l, buf, sizeof(buf))),
+                         -1);
+    }
 }
 
 static void saves_and_loads(void **state)
@@ -344,6 +433,7 @@ static void saves_and_loads(void **state)
     assert_int_equal(pred_learner_load(&back, buf, length), 0);
     assert_true(fabs(learned_demand(&back, &job) / learned_demand(&l, &job) - 1) < 1e-5);
     assert_int_equal(pred_learner_save(&l, buf, 10), 0);
+    refuses_out_of_bounds(&l);
     for (size_t n = 0; n < length; n++)
         assert_int_equal(pred_learner_load(&back, buf, n), -1);
     assert_int_equal(pred_learner_load(&back, buf, length + 1), -1);
@@ -373,10 +463,16 @@ static void saves_and_loads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_demand),          cmocka_unit_test(explores_upward),
-        cmocka_unit_test(workers_cap_the_curve),     cmocka_unit_test(follows_a_change),
-        cmocka_unit_test(without_loaders_lends_all), cmocka_unit_test(knows_nothing_at_first),
-        cmocka_unit_test(survives_any_report),       cmocka_unit_test(refuses_contradictions),
+        cmocka_unit_test(finds_the_demand),
+        cmocka_unit_test(explores_upward),
+        cmocka_unit_test(workers_cap_the_curve),
+        cmocka_unit_test(keeps_measured_points),
+        cmocka_unit_test(forgets_points_of_other_work),
+        cmocka_unit_test(follows_a_change),
+        cmocka_unit_test(without_loaders_lends_all),
+        cmocka_unit_test(knows_nothing_at_first),
+        cmocka_unit_test(survives_any_report),
+        cmocka_unit_test(refuses_contradictions),
         cmocka_unit_test(saves_and_loads),
     };
 

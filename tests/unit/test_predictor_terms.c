@@ -150,7 +150,9 @@ static void knee_is_below_both_and_inverts(void **state)
         if (busy < 0.9999)
             assert_true(fabs(pred_knee_ratio(busy, depth) / ratio - 1) < 1e-4);
     }
-    assert_close(pred_knee(1, 1, 19), 0.95); /* n/(n+1) */
+    assert_close(pred_knee(1, 1, 19), 0.95);                /* n/(n+1) */
+    assert_close(pred_knee(1, 0.5, 2), 0.5 * 0.75 / 0.875); /* r (1 - r^2) / (1 - r^3) */
+    assert_close(pred_knee(1, 2, 2), 2 * 3 / 7.0);
     assert_close(pred_knee(1, 1 + 1e-9, 19), 0.95 + 0.5e-9 * 0.95);
     assert_true(pred_knee(5, INFINITY, 20) == 5);
 }
