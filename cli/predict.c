@@ -257,6 +257,8 @@ static int gather(const struct cli *cli, struct inputs *in)
     conf_free(conf);
     if (status != CLI_OK)
         return status;
+    if (in->declared.gpu == NULL && in->declared.calibration != NULL)
+        in->declared.gpu = pred_tables_gpu_in(&in->tables, in->calibration.gpu);
     if (!count_option(cli, "gpus", 1024, &in->declared.gpus))
         return CLI_USAGE;
     if (!pred_declare(&in->declared, &in->job))

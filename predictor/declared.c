@@ -11,6 +11,9 @@
 #define JPEG_BETA      0.05 /* between the workers of one rank, which share a consumer */
 #define CALIBRATED_SD  0.25 /* a program's own pipeline is not the calibration's */
 #define PIXELS         (224.0 * 224.0)
+/* A sample's way through memory: the picture decoded (0.56 MB) is written and read, its crop of
+ * 224x224 floats (0.6 MB) written, collated (read and written), and copied to the GPU. */
+#define SAMPLE_MEMORY_BYTES (2 * 0.56e6 + 4 * 0.6e6)
 
 enum pred_precision pred_declared_precision(const struct pred_declared *d)
 {
@@ -45,6 +48,10 @@ static void declare_loader(const struct pred_declared *d, struct pred_job *job)
         return;
     job->core_rate = (struct pred_value){factor * JPEG_CORE_RATE, JPEG_SD, PRED_STATIC};
     job->beta = (struct pred_value){JPEG_BETA / (d->gpus > 1 ? d->gpus : 1), 1, PRED_STATIC};
+    if (c != NULL && c->memory_bytes_per_s > 0) {
+        job->memory_bytes_per_s = c->memory_bytes_per_s;
+        job->sample_memory_bytes = SAMPLE_MEMORY_BYTES / factor;
+    }
     if (c == NULL || !(c->jpeg_rate > 0))
         return;
     job->core_rate = (struct pred_value){factor * c->jpeg_rate, CALIBRATED_SD, PRED_STATIC};

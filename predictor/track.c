@@ -24,13 +24,13 @@ static double deviation(const struct pred_track *track, double value, double flo
     return fmax(-STEP_MAX, fmin(STEP_MAX, (value - (double)track->mean) / sd));
 }
 
-/* Bursts need a longer one than noise does, up to three times. */
+/* Bursts need a longer one than noise does, up to twice as long. */
 static double window(const struct pred_track *track)
 {
     double mean = (double)track->mean;
     double burst = mean > 0 ? 2 * (double)track->variance / (mean * mean) : 0;
 
-    return PRED_TRACK_SECONDS * (1 + fmin(2, burst));
+    return PRED_TRACK_SECONDS * (1 + fmin(1, burst));
 }
 
 /* One of the two sums; side is 1 up, -1 down. Returns whether it passed its threshold. */
