@@ -95,7 +95,7 @@ static int fill(const struct ctld *ctld, struct member *member, const struct msg
         memcpy(member->gpus, r->gpus, (size_t)r->ngpus * MSG_GPU_MAX);
         member->ngpus = r->ngpus;
     }
-    demand_load(member, r->state, r->state_length, now);
+    demand_load(member, r->state, recorder_load(member, r->state, r->state_length, now), now);
     demand_know(member, ctld->known);
     return cpus_copy(&member->own, &r->own);
 }

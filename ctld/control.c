@@ -9,6 +9,7 @@
 #include "demand.h"
 #include "loans.h"
 #include "log.h"
+#include "recorder.h"
 #include "session.h"
 
 #include <errno.h>
@@ -123,6 +124,8 @@ static int send_assign(struct ctld *ctld, struct member *member, const struct re
     (void)snprintf(assign.reason, sizeof(assign.reason), "%s",
                    member->reason != NULL ? member->reason : "");
     assign.state_length = demand_save(member, assign.state, sizeof(assign.state));
+    assign.state_length += recorder_save(member, assign.state + assign.state_length,
+                                         sizeof(assign.state) - assign.state_length);
     failed = loans_fill(member, &assign) < 0 || msg_assign_write(&ctld->writer, &assign) < 0 ||
              recon_sent(&member->place, place, seq, now) < 0;
     loans_free(&assign);

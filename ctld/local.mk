@@ -34,7 +34,7 @@ sbin_PROGRAMS += adloaderctld
 adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
 	ctld/jobwriter.c ctld/jobwriter.h ctld/slurmjob.h \
 	ctld/memberuse.c ctld/memberuse.h \
-	ctld/recorder.c ctld/recorder.h \
+	ctld/recorder.c ctld/recorder.h ctld/spool.c ctld/spool.h \
 	ctld/agent.c ctld/agent.h \
 	ctld/answer.c ctld/answer.h \
 	ctld/auth.c ctld/auth.h \

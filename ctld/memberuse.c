@@ -97,3 +97,88 @@ void memberuse_end(struct member_use *use, const struct msg_goodbye *goodbye, un
     sum->moves = moves;
     sum->life_s = (double)life_ms / 1000;
 }
+
+/* ---- across our restart -------------------------------------------------------------------- */
+
+#define TRAILER_MARK 0xa1u /* the last byte; the one before is the length of all */
+
+enum { /* all that is saved, as floats, in this order */
+       SAVED_CORES_MIN,
+       SAVED_CORES_MAX,
+       SAVED_CORES,
+       SAVED_CORES_KNOWN,
+       SAVED_LOADER,
+       SAVED_WAIT,
+       SAVED_LOOP,
+       SAVED_GPU_BUSY,
+       SAVED_GPU_KNOWN,
+       SAVED_SAMPLES, /* negative: unknown */
+       SAVED_LOADERS,
+       SAVED_VERDICTS,
+       SAVED = SAVED_VERDICTS + RECORD_VERDICTS
+};
+
+#define TRAILER_BYTES (SAVED * sizeof(float) + 2)
+
+_Static_assert(TRAILER_BYTES < 256, "its length is a byte");
+
+size_t memberuse_save(const struct member_use *use, uint8_t *buf, size_t size)
+{
+    const struct record_use *sum = &use->sum;
+    float saved[SAVED] = {
+        [SAVED_CORES_MIN] = (float)sum->cores_min,
+        [SAVED_CORES_MAX] = (float)sum->cores_max,
+        [SAVED_CORES] = (float)sum->cores_s,
+        [SAVED_CORES_KNOWN] = (float)sum->cores_known_s,
+        [SAVED_LOADER] = (float)sum->loader_core_s,
+        [SAVED_WAIT] = (float)sum->wait_s,
+        [SAVED_LOOP] = (float)sum->loop_s,
+        [SAVED_GPU_BUSY] = (float)sum->gpu_busy_s,
+        [SAVED_GPU_KNOWN] = (float)sum->gpu_known_s,
+        [SAVED_SAMPLES] = sum->samples_known ? (float)sum->samples : -1,
+        [SAVED_LOADERS] = use->loaders,
+    };
+
+    if (size < TRAILER_BYTES)
+        return 0;
+    memcpy(saved + SAVED_VERDICTS, sum->verdict_s, sizeof(sum->verdict_s));
+    memcpy(buf, saved, sizeof(saved)); /* read back on hosts of this kind alone: by ourselves */
+    buf[TRAILER_BYTES - 2] = TRAILER_BYTES;
+    buf[TRAILER_BYTES - 1] = TRAILER_MARK;
+    return TRAILER_BYTES;
+}
+
+static bool makes_sense(const float saved[SAVED])
+{
+    for (int i = 0; i < SAVED; i++)
+        if (!(saved[i] >= (i == SAVED_SAMPLES ? -1.0f : 0.0f) && saved[i] <= 1e15f))
+            return false;
+    return saved[SAVED_CORES_MIN] <= saved[SAVED_CORES_MAX] && saved[SAVED_CORES_MAX] <= 1e6f;
+}
+
+size_t memberuse_load(struct member_use *use, const uint8_t *buf, size_t length)
+{
+    struct record_use *sum = &use->sum;
+    float saved[SAVED];
+
+    if (length < TRAILER_BYTES || buf[length - 1] != TRAILER_MARK ||
+        buf[length - 2] != TRAILER_BYTES)
+        return length;
+    memcpy(saved, buf + length - TRAILER_BYTES, sizeof(saved));
+    if (!makes_sense(saved))
+        return length - TRAILER_BYTES;
+    sum->cores_min = (uint32_t)saved[SAVED_CORES_MIN];
+    sum->cores_max = (uint32_t)saved[SAVED_CORES_MAX];
+    sum->cores_s = (double)saved[SAVED_CORES];
+    sum->cores_known_s = (double)saved[SAVED_CORES_KNOWN];
+    sum->loader_core_s = (double)saved[SAVED_LOADER];
+    sum->wait_s = (double)saved[SAVED_WAIT];
+    sum->loop_s = (double)saved[SAVED_LOOP];
+    sum->gpu_busy_s = (double)saved[SAVED_GPU_BUSY];
+    sum->gpu_known_s = (double)saved[SAVED_GPU_KNOWN];
+    sum->samples_known = saved[SAVED_SAMPLES] >= 0;
+    sum->samples = sum->samples_known ? (double)saved[SAVED_SAMPLES] : 0;
+    use->loaders = saved[SAVED_LOADERS] > 0;
+    memcpy(sum->verdict_s, saved + SAVED_VERDICTS, sizeof(sum->verdict_s));
+    return length - TRAILER_BYTES;
+}

@@ -28,4 +28,12 @@ void memberuse_report(struct member_use *use, const struct msg_report *report, u
 void memberuse_end(struct member_use *use, const struct msg_goodbye *goodbye, unsigned cores,
                    unsigned moves, uint64_t life_ms, uint64_t now_ms);
 
+/*
+ * The open sum rides behind the learned state that the agent keeps for our next life. Save returns
+ * the bytes added to buf, 0 where there is no room. Load takes them off the end of a state again:
+ * it returns what is left, and leaves *use alone where there are none or they make no sense.
+ */
+size_t memberuse_save(const struct member_use *use, uint8_t *buf, size_t size);
+size_t memberuse_load(struct member_use *use, const uint8_t *buf, size_t length);
+
 #endif

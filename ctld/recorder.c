@@ -10,6 +10,7 @@
 #include "log.h"
 #include "memberuse.h"
 #include "record.h"
+#include "spool.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -520,6 +521,18 @@ static struct member_use *use_of(struct member *member, uint64_t now_ms)
     return member->use;
 }
 
+size_t recorder_save(const struct member *member, uint8_t *buf, size_t size)
+{
+    return member->use != NULL ? memberuse_save(member->use, buf, size) : 0;
+}
+
+size_t recorder_load(struct member *member, const uint8_t *buf, size_t length, uint64_t now_ms)
+{
+    struct member_use *use = length > 0 ? use_of(member, now_ms) : NULL;
+
+    return use != NULL ? memberuse_load(use, buf, length) : length;
+}
+
 /* One that was lost is back: it goes on where it was. */
 void recorder_registered(struct ctld *ctld, struct member *member)
 {
@@ -535,7 +548,7 @@ void recorder_registered(struct ctld *ctld, struct member *member)
             continue;
         use = use_of(member, clock_monotonic_ms());
         if (use != NULL)
-            *use = l->use;
+            *use = l->use; /* which is newer than what its agent keeps */
         *at = l->next;
         p->nlost--;
         free(l);
@@ -635,6 +648,70 @@ void recorder_gone(struct ctld *ctld, struct member *member, const struct msg_go
     arm(p);
 }
 
+/* ---- from life to life --------------------------------------------------------------------- */
+
+static void keep_job(struct spool *spool, const struct pending *p)
+{
+    struct spooled s = {.job = p->job, .restart = p->run, .moment_s = p->moment_s};
+
+    if (!has_data(p))
+        return;
+    s.fresh = p->fresh;
+    if (has_request(p)) {
+        s.asked = p->asked;
+        memcpy(s.text, p->text, sizeof(s.text));
+    }
+    spool_add(spool, &s);
+}
+
+/* Those that were lost and have not come back yet come back to our next life, or never. */
+static void keep_all(struct recorder *r)
+{
+    const char *directory = r->ctld->conf->state_dir;
+    struct spool *spool = r->counts.pending > 0 ? spool_begin(directory) : NULL;
+
+    if (r->counts.pending == 0)
+        return;
+    for (size_t i = 0; spool != NULL && i < BUCKETS; i++)
+        for (const struct pending *p = r->buckets[i]; p != NULL; p = p->next)
+            keep_job(spool, p);
+    if (spool == NULL || spool_end(spool) < 0)
+        log_error("the records of %u jobs are lost: they were not written yet, and %s cannot keep "
+                  "them: %s",
+                  r->counts.pending, directory, strerror(errno));
+    else
+        log_info("the records of %u jobs are kept in %s until the next start", r->counts.pending,
+                 directory);
+}
+
+static void take_back(void *arg, const struct spooled *s)
+{
+    struct recorder *r = arg;
+    uint64_t now = clock_monotonic_ms();
+    struct pending *p = find(r, s->job, s->restart);
+
+    if (p == NULL)
+        p = make(r, s->job, s->restart);
+    if (p == NULL || has_data(p))
+        return;
+    p->moment_s = s->moment_s;
+    p->fresh = s->fresh;
+    p->asked = s->asked;
+    memcpy(p->text, s->text, sizeof(p->text));
+    want(p, now, now);
+    arm(p);
+}
+
+static void take_all_back(struct recorder *r)
+{
+    const char *directory = r->ctld->conf->state_dir;
+    size_t bad, count = spool_read(directory, take_back, r, &bad);
+
+    if (count > 0 || bad > 0)
+        log_info("%zu records of the last run are to be written still%s", count,
+                 bad > 0 ? "; some could not be read" : "");
+}
+
 /* ---- init, fini ---------------------------------------------------------------------------- */
 
 #ifdef HAVE_LIBSLURM
@@ -660,7 +737,10 @@ int recorder_init(struct ctld *ctld)
     r->pump = evtimer_new(ctld->base, on_pump, r);
     r->writer = jobwriter_new(ctld->base, NULL, HELPER_LIMIT_MS, on_reply, r);
     ctld->recorder = r;
-    return r->pump != NULL && r->writer != NULL ? 0 : -1;
+    if (r->pump == NULL || r->writer == NULL)
+        return -1;
+    take_all_back(r);
+    return 0;
 }
 
 void recorder_fini(struct ctld *ctld)
@@ -670,9 +750,7 @@ void recorder_fini(struct ctld *ctld)
     if (r == NULL)
         return;
     ctld->recorder = NULL;
-    if (r->counts.pending > 0)
-        log_warning("%u jobs get no record, or not all of it: it was not written yet",
-                    r->counts.pending);
+    keep_all(r);
     jobwriter_free(r->writer);
     for (size_t i = 0; i < BUCKETS; i++)
         while (r->buckets[i] != NULL)

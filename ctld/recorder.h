@@ -8,7 +8,8 @@
  * dropped. Writes are queued in memory, merged for a job, limited in rate, tried again with growing
  * pauses, and given up with a line in the log. Nothing here blocks, and nothing else waits for it.
  *
- * A member whose connection was lost is held back for a while, in case that it comes back.
+ * A member whose connection was lost is held back for a while, in case that it comes back. What is
+ * not written when the controller ends is kept in StateDir for the next life (spool.h).
  */
 #ifndef ADLOADER_RECORDER_H
 #define ADLOADER_RECORDER_H
@@ -16,6 +17,7 @@
 #include "msg.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ctld;
@@ -35,6 +37,11 @@ void recorder_fini(struct ctld *ctld);
 void recorder_registered(struct ctld *ctld, struct member *member);
 void recorder_report(struct ctld *ctld, struct member *member, const struct msg_report *report);
 void recorder_gone(struct ctld *ctld, struct member *member, const struct msg_goodbye *goodbye);
+
+/* The open sums of a member within the state that its agent keeps for our next life: see
+ * memberuse.h. */
+size_t recorder_save(const struct member *member, uint8_t *buf, size_t size);
+size_t recorder_load(struct member *member, const uint8_t *buf, size_t length, uint64_t now_ms);
 
 void recorder_get_counts(const struct ctld *ctld, struct recorder_counts *counts);
 

@@ -193,7 +193,7 @@ tests_unit_test_record_LDADD = libadl_record.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
 
 # client and workload: the client library against an agent of the test's own; adltrain's parts, then
 # the program
-ADL_WORKLOAD_TEST_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/workload
+ADL_WORKLOAD_TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/workload
 ADL_WORKLOAD_TEST_CFLAGS = $(UNIT_CFLAGS) $(JPEG_CFLAGS)
 ADL_WORKLOAD_TEST_LIBS = $(WORKLOAD_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/unit/test_client tests/unit/test_adltrain_data \
