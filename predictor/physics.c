@@ -3,15 +3,16 @@
  *
  *     compute = (a + c batch) * wiggle(batch) * (1 + cv e(K)) * (1 + sharing (m - 1))
  *     one node:      exchange = alpha_in + ring_in(m)
- *     several nodes: exchange = alpha + ring(K) * m^crowding * (own factor at 2 and at 3 nodes)
+ *     several nodes: exchange = alpha + latency (N - 2)
+ *                               + ring(K) * m^crowding * (own factor at 2 and at 3 nodes)
  *     step    = overlap(compute, exchange)
  *
- * with K GPUs in all and m on the fullest node. GPUs of a node share its cores, memory and PCIe,
- * which slows their computing (sharing) and their way out (crowding). Constants are fitted as
- * logarithms (crowding, between 0 and 1, as its logit) under priors around the data's own scale.
- * The wiggle is a Gaussian process over log(batch), since kernels are chosen by size and computing
- * time is no straight line. Two and three nodes have factors of their own, held near 1: small rings
- * use links differently.
+ * with K GPUs in all on N nodes, m of them on the fullest. GPUs of a node share its cores, memory
+ * and PCIe, which slows their computing (sharing) and their way out (crowding). Constants are
+ * fitted as logarithms (crowding, between 0 and 1, as its logit) under priors around the data's own
+ * scale. The wiggle is a Gaussian process over log(batch), since kernels are chosen by size and
+ * computing time is no straight line. Two and three nodes have factors of their own, held near 1:
+ * small rings use links differently.
  */
 #include "physics.h"
 
@@ -35,6 +36,7 @@ enum param {
     SPREAD,
     SHARING,
     OVERLAP,
+    LATENCY,
     FIRST_WIGGLE
 };
 _Static_assert(FIRST_WIGGLE + PRED_PHYSICS_BATCHES == PRED_PHYSICS_PARAMS,
@@ -72,10 +74,11 @@ static double exchange_in_node(const double *x, const struct pred_step *q)
 static double exchange_between_nodes(const double *x, const struct pred_step *q)
 {
     const struct pred_link link = {0, exp(-x[RING])};
+    double latency = exp(x[LATENCY]) * (q->nodes - 2);
     double crowding = 1 / (1 + exp(-x[CROWDING]));
     double factor = q->nodes == 2 ? x[TWO_NODES] : q->nodes == 3 ? x[THREE_NODES] : 0;
 
-    return exp(x[ALPHA]) +
+    return exp(x[ALPHA]) + latency +
            pred_ring_s(q->replicas, 1, &link) * exp(factor) * pow(q->most, crowding);
 }
 
@@ -172,6 +175,7 @@ static void priors(double step, double batch, double *mean, double *sd)
         [SHARING] = {log(0.05), 0.7},
         [SPREAD] = {log(0.03), 0.7},
         [OVERLAP] = {0.5, 1.5},
+        [LATENCY] = {log(0.04 * step), 0.6},
     };
 
     for (size_t j = 0; j < PRED_PHYSICS_PARAMS; j++) {

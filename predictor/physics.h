@@ -6,7 +6,7 @@
 
 #define PRED_PHYSICS_BATCHES                                                                       \
     40 /* distinct batches at which computing time has a wiggle of its own */
-#define PRED_PHYSICS_PARAMS (12 + PRED_PHYSICS_BATCHES)
+#define PRED_PHYSICS_PARAMS (13 + PRED_PHYSICS_BATCHES)
 
 struct pred_physics {
     double x[PRED_PHYSICS_PARAMS];
