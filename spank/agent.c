@@ -6,10 +6,13 @@
 #include "bind.h"
 #include "clients.h"
 #include "clock.h"
+#include "cpuset.h"
 #include "credential.h"
 #include "exported.h"
 #include "link.h"
+#include "loan.h"
 #include "log.h"
+#include "nodedir.h"
 #include "sample.h"
 
 #include <errno.h>
@@ -35,8 +38,10 @@
 #define GOODBYE_MS        120u   /* for the controller to take the goodbye and close */
 #define DEFAULT_LEASE_MS  5000u
 #define DEFAULT_REPORT_MS 1000u
-#define ANNOUNCE_MS       5u  /* announcements come in bursts: one scan for all of a burst */
-#define UNDECIDED_MS      70u /* until a task too young to be told is looked at again */
+#define ANNOUNCE_MS       5u   /* announcements come in bursts: one scan for all of a burst */
+#define UNDECIDED_MS      70u  /* until a task too young to be told is looked at again */
+#define RECALL_MS         100u /* for borrowers to leave when the step ends */
+#define STOPPED_MS        250u /* how often a lender or borrower is looked at for being suspended */
 #define NEVER             UINT64_MAX
 
 /* Intervals that a controller may ask for. */
@@ -47,6 +52,7 @@ enum phase {
     PHASE_GREETING,  /* connecting, or waiting for the challenge */
     PHASE_WELCOMING, /* registered, waiting for the welcome */
     PHASE_MANAGED,   /* a controller decides */
+    PHASE_STOPPED,   /* the step is suspended: takes no part */
     PHASE_DISMISSED  /* refused for good */
 };
 
@@ -68,6 +74,10 @@ struct agent {
     struct clients clients;
     struct link link;
     struct link_address known[ARGS_ENDPOINTS_MAX];
+    struct nodedir node;
+    struct cpuset cpuset;
+    struct loans loans;
+    bool outside;                  /* it has been said that the cpusets do not follow */
     struct credential *credential; /* being made for a registration, NULL none */
     bool credential_stale;         /* the connection that it was for is lost */
 
@@ -78,7 +88,7 @@ struct agent {
     bool silent;      /* the loss of contact has been logged */
     uint64_t retry_ms, phase_deadline_ms;
     uint64_t lease_until_ms; /* NEVER: there is nothing that a silence could end */
-    uint64_t report_at_ms, scan_at_ms;
+    uint64_t report_at_ms, scan_at_ms, stopped_at_ms;
     uint32_t lease_ms, report_ms, scan_ms;
     uint64_t held_seq;
     uint32_t workers;
@@ -157,6 +167,47 @@ static void tell_clients(struct agent *a)
     msg_client_change_free(&change);
 }
 
+/* ---- cpusets, where Slurm confines the step ---- */
+
+static const struct cpus *assigned(const struct agent *a)
+{
+    return a->binder.own ? NULL : &a->binder.assigned;
+}
+
+/* Before tasks are bound: what is assigned must be allowed. */
+static void open_cpuset(struct agent *a, const struct cpus *cpus)
+{
+    if (!a->cpuset.available || cpuset_widen(&a->cpuset, cpus) == 0) {
+        a->outside = false;
+        return;
+    }
+    if (errno == EAGAIN || errno == EBUSY) /* another step starts: soon */
+        lower(&a->scan_at_ms, clock_monotonic_ms() + UNDECIDED_MS);
+    else if (!a->outside)
+        log_info("the step's cpusets cannot be widened to all of its CPUs: %s", strerror(errno));
+    a->outside = true;
+}
+
+/* After they have left. */
+static void close_cpuset(struct agent *a)
+{
+    if (cpuset_narrow(&a->cpuset, assigned(a)) < 0)
+        log_info("the step's cpusets cannot be narrowed: %s; tried again", strerror(errno));
+}
+
+/* Have others rewritten them? And has a dead step left its own widened? */
+static void check_cpusets(struct agent *a)
+{
+    struct cpus allowed = CPUS_EMPTY;
+    if (cpuset_check(&a->cpuset, assigned(a)))
+        binder_redo(&a->binder, &a->tasks);
+    else if (assigned(a) != NULL && cpuset_allowed(&a->cpuset, &allowed) == 0 &&
+             !cpus_is_subset(assigned(a), &allowed) && nodedir_starting(&a->node, a->about.job))
+        lower(&a->scan_at_ms, clock_monotonic_ms() + UNDECIDED_MS);
+    cpus_free(&allowed);
+    (void)cpuset_mend(&a->node, &a->tasks.fs);
+}
+
 /* Find tasks that are new and bring them where the others are. */
 static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *result)
 {
@@ -167,9 +218,11 @@ static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *re
         clients_announce(&a->clients, &a->tasks);
         tasks_classify(&a->tasks, boot_ms());
     }
-    binder_apply(&a->binder, &a->tasks, result);
-    if (depth == TASKS_FULL)
+    if (depth == TASKS_FULL) {
         a->scan_at_ms = now + a->scan_ms;
+        check_cpusets(a);
+    }
+    binder_apply(&a->binder, &a->tasks, result);
     if (a->tasks.undecided)
         lower(&a->scan_at_ms, now + UNDECIDED_MS);
 }
@@ -177,6 +230,8 @@ static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *re
 /* The tasks known now at once, then those that a scan finds. */
 static void place(struct agent *a, bool own, const struct cpus *cpus, struct bind_result *result)
 {
+    if (!own)
+        open_cpuset(a, cpus);
     if (binder_target(&a->binder, own, cpus) < 0) {
         log_warning("no memory for an assignment: the loaders stay where they are");
         result->failed = 1;
@@ -184,18 +239,20 @@ static void place(struct agent *a, bool own, const struct cpus *cpus, struct bin
     }
     binder_apply(&a->binder, &a->tasks, result);
     scan(a, TASKS_NEWCOMERS, result);
+    close_cpuset(a);
     note_change(a);
 }
 
 static void go_home(struct agent *a, const char *why)
 {
     struct bind_result result;
-    if (a->binder.own)
-        return;
-    log_info("loaders back on own placement: %s", why);
-    a->workers = 0;
-    place(a, true, NULL, &result);
-    tell_clients(a);
+    if (!a->binder.own) {
+        log_info("loaders back on own placement: %s", why);
+        a->workers = 0;
+        place(a, true, NULL, &result);
+        tell_clients(a);
+    }
+    loans_keep(&a->loans, NULL, 0);
 }
 
 /* ---- the connection ---- */
@@ -393,6 +450,22 @@ static void acknowledge(struct agent *a, uint64_t seq, const struct bind_result 
     send_frame(a, written, &frame);
 }
 
+/* Without the CPUs whose lenders cannot be reached: they are about to end. Returns how many. */
+static unsigned reach_lenders(struct agent *a, struct msg_assign *assign)
+{
+    unsigned missing = 0;
+    for (unsigned i = 0; i < assign->nloans; i++) {
+        const struct msg_loan *loan = &assign->loans[i];
+        if (loans_borrow(&a->loans, loan) == 0)
+            continue;
+        log_debug("no contact with step %u.%u, which is to lend: nothing is borrowed from it",
+                  (unsigned)loan->job, (unsigned)loan->step);
+        missing += cpus_count(&loan->cpus);
+        cpus_andnot(&assign->cpus, &loan->cpus);
+    }
+    return missing;
+}
+
 static void on_assign(struct agent *a, const struct wire_view *view)
 {
     struct msg_assign assign;
@@ -403,9 +476,13 @@ static void on_assign(struct agent *a, const struct wire_view *view)
     }
     /* where it is unknown what Slurm gave the step, nothing is taken from it nor given */
     bool own = assign.own || a->about.unconfined;
+    unsigned missing = own ? 0 : reach_lenders(a, &assign);
     place(a, own, &assign.cpus, &result);
+    loans_keep(&a->loans, assign.loans, own ? 0 : assign.nloans);
     if (own != assign.own)
         result.failed = result.tasks > 0 ? result.tasks : 1;
+    else if (missing > 0 && result.failed == 0)
+        result.failed = 1;
     a->held_seq = assign.seq;
     a->workers = assign.workers;
     memcpy(a->about.state, assign.state, assign.state_length);
@@ -489,6 +566,64 @@ static void link_work(struct agent *a, short revents)
     }
 }
 
+/* ---- lenders and borrowers ---- */
+
+/* Loans are over: the loaders leave those CPUs, whatever the controller says or does not say. */
+static void give_back(struct agent *a, const struct cpus *ended)
+{
+    struct cpus rest = CPUS_EMPTY;
+    struct bind_result result;
+    if (a->binder.own || !cpus_intersects(&a->binder.assigned, ended)) {
+        loans_keep_living(&a->loans);
+        return;
+    }
+    log_debug("a loan is over: the loaders leave its CPUs");
+    if (cpus_copy(&rest, &a->binder.assigned) < 0) {
+        go_home(a, "a loan is over, and there is no memory for what is left");
+        return;
+    }
+    cpus_andnot(&rest, ended);
+    place(a, false, &rest, &result);
+    cpus_free(&rest);
+    loans_keep_living(&a->loans);
+    tell_clients(a);
+}
+
+static void loan_work(struct agent *a, const struct pollfd *fds, unsigned n)
+{
+    struct cpus ended = CPUS_EMPTY;
+    bool gone = false;
+    loans_ready(&a->loans, fds, n, &ended, &gone);
+    give_back(a, &ended);
+    cpus_free(&ended);
+    if (gone) /* it may have died */
+        (void)cpuset_mend(&a->node, &a->tasks.fs);
+}
+
+static void listen_for_borrowers(struct agent *a)
+{
+    if (a->node.fd >= 0 && loans_listen(&a->loans) < 0)
+        log_info("no socket for borrowers: %s; nothing can be borrowed from this step",
+                 strerror(errno));
+}
+
+/*
+ * What others have borrowed is free when this returns, if they answer. Of one that does not, the
+ * cpuset is narrowed over its head.
+ */
+static void end_loans(struct agent *a)
+{
+    loans_recall(&a->loans);
+    if (loans_wait(&a->loans, RECALL_MS) == 0)
+        return;
+    for (unsigned i = 0; i < a->loans.nborrowers; i++) {
+        const struct loan_borrower *b = &a->loans.borrowers[i];
+        log_info("step %u.%u does not give back what it has borrowed", (unsigned)b->job,
+                 (unsigned)b->step);
+        cpuset_take(&a->node, b->job, b->step, &b->cpus);
+    }
+}
+
 /* ---- what the agent says by itself ---- */
 
 static void report(struct agent *a)
@@ -539,7 +674,55 @@ static void say_goodbye(struct agent *a)
         drain(&a->link);
 }
 
+/* ---- suspension ---- */
+
+/* Are all ranks stopped? Slurm suspends a step so; its daemon goes on. */
+static bool is_stopped(const struct agent *a)
+{
+    bool any = false;
+    for (size_t i = 0; i < a->tasks.nranks; i++) {
+        struct procfs_stat stat;
+        const struct rank *rank = &a->tasks.ranks[i];
+        if (procfs_process_stat(&a->tasks.fs, rank->pid, &stat) < 0 ||
+            stat.start_ticks != rank->start_ticks)
+            continue;
+        if (stat.state != 'T')
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* A suspended step lends and owns nothing: its CPUs may be given to other jobs now. */
+static void look_if_stopped(struct agent *a, uint64_t now)
+{
+    bool stopped = is_stopped(a);
+    a->stopped_at_ms = now + STOPPED_MS;
+    if (stopped && a->phase != PHASE_STOPPED && a->phase != PHASE_DISMISSED) {
+        log_info("the step is suspended: it takes no part until it is resumed");
+        end_loans(a);
+        go_home(a, "the step is suspended");
+        say_goodbye(a);
+        link_close(&a->link);
+        a->credential_stale = true;
+        a->lease_until_ms = NEVER;
+        a->phase = PHASE_STOPPED;
+    } else if (!stopped && a->phase == PHASE_STOPPED) {
+        log_info("the step is resumed");
+        listen_for_borrowers(a);
+        a->phase = PHASE_APART;
+        a->backoff_ms = BACKOFF_MIN_MS;
+        a->retry_ms = now;
+    }
+}
+
 /* ---- time ---- */
+
+/* Is it worth looking whether the step is suspended? */
+static bool concerned(const struct agent *a)
+{
+    return a->phase == PHASE_STOPPED || a->phase == PHASE_MANAGED || a->loans.nlenders > 0;
+}
 
 /* Does anybody need to know the tasks? Without a controller and on own placement nobody does. */
 static bool watching(const struct agent *a)
@@ -558,6 +741,8 @@ static uint64_t next_event(const struct agent *a)
         lower(&at, a->report_at_ms);
     if (watching(a))
         lower(&at, a->scan_at_ms);
+    if (concerned(a))
+        lower(&at, a->stopped_at_ms);
     return at;
 }
 
@@ -575,6 +760,8 @@ static void timers(struct agent *a)
     uint64_t now = clock_monotonic_ms();
     if (now >= a->lease_until_ms)
         lease_over(a);
+    if (concerned(a) && now >= a->stopped_at_ms)
+        look_if_stopped(a, now);
     if ((a->phase == PHASE_GREETING || a->phase == PHASE_WELCOMING) && now >= a->phase_deadline_ms)
         lose(a, "no answer in time");
     if (a->phase == PHASE_APART && now >= a->retry_ms)
@@ -612,19 +799,22 @@ static void client_work(struct agent *a, const struct pollfd *fds, unsigned n)
 
 static void wait_and_work(struct agent *a)
 {
-    struct pollfd fds[3 + 1 + CLIENTS_MAX];
+    struct pollfd fds[3 + 1 + CLIENTS_MAX + LOAN_POLL_MAX];
     fds[0] = (struct pollfd){.fd = a->wake, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = a->link.fd, .events = link_events(&a->link)};
     fds[2] = (struct pollfd){.fd = a->credential != NULL ? credential_fd(a->credential) : -1,
                              .events = POLLIN};
     unsigned n = clients_poll(&a->clients, fds + 3);
-    int ready = poll(fds, 3 + n, timeout_until(next_event(a)));
+    struct pollfd *loans = fds + 3 + n;
+    unsigned nloans = loans_poll(&a->loans, loans);
+    int ready = poll(fds, 3 + n + nloans, timeout_until(next_event(a)));
     if (ready < 0 && errno != EINTR) {
         log_warning("poll: %s", strerror(errno));
         (void)poll(NULL, 0, 1000); /* whatever it is, do not spin */
     }
     if (ready <= 0)
         return;
+    loan_work(a, loans, nloans); /* first: the end of a loan does not wait */
     if (fds[1].fd >= 0 && fds[1].revents != 0)
         link_work(a, fds[1].revents);
     if (fds[2].fd >= 0 && fds[2].revents != 0)
@@ -635,6 +825,9 @@ static void wait_and_work(struct agent *a)
 static void release(struct agent *a)
 {
     link_close(&a->link);
+    loans_free(&a->loans);
+    cpuset_free(&a->cpuset);
+    nodedir_close(&a->node);
     credential_abandon(a->credential);
     clients_free(&a->clients);
     binder_free(&a->binder);
@@ -642,15 +835,32 @@ static void release(struct agent *a)
     msg_register_free(&a->about);
 }
 
+/* What the agents of the node share, and what Slurm confines the step to. */
+static void join_node(struct agent *a)
+{
+    if (nodedir_open(&a->node, a->args.rundir, a->about.node) < 0)
+        log_info("no directory for the node below %s: %s; nothing can be borrowed from this step, "
+                 "nor by it",
+                 a->args.rundir, strerror(errno));
+    else
+        listen_for_borrowers(a);
+    for (size_t i = 0; i < a->tasks.nranks && !a->cpuset.available; i++)
+        cpuset_init(&a->cpuset, &a->tasks.fs, a->tasks.ranks[i].pid, &a->node, a->about.job,
+                    a->about.step);
+    (void)cpuset_mend(&a->node, &a->tasks.fs);
+}
+
 static void *run(void *argument)
 {
     struct agent *a = argument;
     (void)pthread_setname_np(pthread_self(), "adl-agent");
+    join_node(a);
     while (!atomic_load(&a->leaving)) {
         timers(a);
         if (!atomic_load(&a->leaving))
             wait_and_work(a);
     }
+    end_loans(a);
     go_home(a, "the step ends"); /* loaders that outlive their rank for a moment, too */
     say_goodbye(a);
     publish(a);
@@ -684,7 +894,8 @@ static struct agent *create(const struct agent_step *step)
     link_init(&a->link);
     clients_init(&a->clients, -1, step->about.uid);
     (void)pthread_mutex_init(&a->summary_lock, NULL);
-    a->tasks.fs.fd = a->wake = -1;
+    a->tasks.fs.fd = a->wake = a->node.fd = a->node.locks = -1;
+    loans_init(&a->loans, &a->node, step->about.job, step->about.step, &a->about.own);
     if (copy_about(&a->about, &step->about) == 0 &&
         tasks_init(&a->tasks, "", step->ranks, step->nranks, getpid()) == 0 &&
         (a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)

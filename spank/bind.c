@@ -208,6 +208,13 @@ void binder_apply(struct binder *b, struct tasks *t, struct bind_result *result)
     free(after.pids);
 }
 
+void binder_redo(struct binder *b, struct tasks *t)
+{
+    for (size_t i = 0; i < t->ntasks; i++)
+        if (t->tasks[i].class == TASK_LOADER && t->tasks[i].placed == PLACED_ASSIGNED)
+            t->tasks[i].generation = b->generation - 1;
+}
+
 /* ---- masks that others change ---- */
 
 /* Is there a try left in this minute? */

@@ -48,6 +48,10 @@ int binder_target(struct binder *b, bool own, const struct cpus *cpus);
  */
 void binder_apply(struct binder *b, struct tasks *tasks, struct bind_result *result);
 
+/* All loaders are to be bound again by the next binder_apply(): others changed what they may use.
+ */
+void binder_redo(struct binder *b, struct tasks *tasks);
+
 /* Look for masks changed by others and repair them as far as that is polite. */
 void binder_check(struct binder *b, struct tasks *tasks, uint64_t now_ms);
 

@@ -11,7 +11,9 @@ libadl_spank_la_SOURCES = \
 	spank/cpuset.c spank/cpuset.h \
 	spank/credential.c spank/credential.h \
 	spank/exported.c spank/exported.h \
+	spank/launch.c spank/launch.h \
 	spank/link.c spank/link.h \
+	spank/loan.c spank/loan.h \
 	spank/nodedir.c spank/nodedir.h \
 	spank/options.c spank/options.h \
 	spank/own.c spank/own.h \

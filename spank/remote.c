@@ -6,6 +6,7 @@
 #include "agent.h"
 #include "clients.h"
 #include "clock.h"
+#include "launch.h"
 #include "log.h"
 #include "own.h"
 
@@ -65,9 +66,10 @@ static void read_names(spank_t spank)
 {
     struct msg_register *m = &step.about;
     char text[MSG_NAME_MAX];
-    const char *node = get_env(spank, "SLURMD_NODENAME", text, sizeof text);
+    /* slurmstepd's own, as slurmd set it, before what a user could have set */
+    const char *node = getenv("SLURMD_NODENAME");
     if (node == NULL)
-        node = getenv("SLURMD_NODENAME"); /* slurmstepd's own, as slurmd set it */
+        node = get_env(spank, "SLURMD_NODENAME", text, sizeof text);
     if (gethostname(m->host, sizeof m->host) < 0)
         m->host[0] = '\0';
     m->host[sizeof m->host - 1] = '\0';
@@ -107,7 +109,6 @@ static void read_about(spank_t spank)
     if (step.tasks == 0)
         step.tasks = 1;
     m->tasks = step.tasks;
-    read_names(spank);
     read_gpus(spank);
 }
 
@@ -140,14 +141,16 @@ static void log_to_nobody(enum log_level level, const char *line)
 void remote_init(spank_t spank, const struct args *args)
 {
     memset(&step, 0, sizeof step);
+    log_to_sink(log_to_slurm);
+    log_set_level(args->log_level);
+    read_names(spank);
+    launch_begin(args->rundir, step.about.node, get_u32(spank, S_JOB_ID, 0));
     step.about.step = get_u32(spank, S_JOB_STEPID, MSG_STEP_EXTERN);
     if (step.about.step == MSG_STEP_EXTERN)
         return;
     step.here = true;
     step.pid = getpid();
     step.args = *args;
-    log_to_sink(log_to_slurm);
-    log_set_level(args->log_level);
 }
 
 void remote_option(const char *value)
@@ -207,6 +210,7 @@ static void drop_inherited(spank_t spank)
 
 void remote_user_init(spank_t spank)
 {
+    launch_end();
     if (!step.here)
         return;
     drop_inherited(spank);
@@ -310,6 +314,7 @@ static void start_agent(spank_t spank)
 void remote_task_post_fork(spank_t spank)
 {
     pid_t pid = -1;
+    launch_end(); /* an extern step has no user's part */
     if (!step.on || step.agent != NULL || step.nranks == step.tasks)
         return;
     if (getpid() != step.pid) {
@@ -369,6 +374,7 @@ static void leave_behind(void)
 void remote_exit(spank_t spank)
 {
     (void)spank;
+    launch_end();
     if (!step.here)
         return;
     if (step.socket_made && unlink(step.socket) < 0 && errno != ENOENT)

@@ -1,0 +1,327 @@
+/* Direct contact between lenders and borrowers: see loan.h. */
+#include "config.h"
+
+#include "loan.h"
+
+#include "clock.h"
+#include "log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MESSAGE_MAX 8192 /* bytes: enough for every other of 2000 CPUs */
+#define BACKLOG     64
+
+/* ---- addresses ---- */
+
+/* By the directory's descriptor, so that a long run directory does not matter. */
+static void socket_address(const struct loans *l, uint32_t job, uint32_t step,
+                           struct sockaddr_un *address)
+{
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    snprintf(address->sun_path, sizeof address->sun_path,
+             "/proc/self/fd/%d/%" PRIu32 ".%" PRIu32 ".sock", l->node->fd, job, step);
+}
+
+static void socket_name(const struct loans *l, char *name, size_t size)
+{
+    snprintf(name, size, "%" PRIu32 ".%" PRIu32 ".sock", l->job, l->step);
+}
+
+/* Only a process of our own user, which is root in real life, is what it says it is. */
+static bool trusted(int fd)
+{
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+/* ---- life ---- */
+
+void loans_init(struct loans *l, const struct nodedir *node, uint32_t job, uint32_t step,
+                const struct cpus *own)
+{
+    memset(l, 0, sizeof *l);
+    l->node = node;
+    l->job = job;
+    l->step = step;
+    l->own = own;
+    l->listener = -1;
+}
+
+int loans_listen(struct loans *l)
+{
+    struct sockaddr_un address;
+    char name[64];
+    if (l->node->fd < 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    socket_name(l, name, sizeof name);
+    if (unlinkat(l->node->fd, name, 0) < 0 && errno != ENOENT) /* of an earlier start of the step */
+        return -1;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    socket_address(l, l->job, l->step, &address);
+    if (bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(fd, BACKLOG) < 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    l->listener = fd;
+    return 0;
+}
+
+static void drop_borrower(struct loans *l, unsigned i)
+{
+    close(l->borrowers[i].fd);
+    cpus_free(&l->borrowers[i].cpus);
+    l->borrowers[i] = l->borrowers[--l->nborrowers];
+}
+
+static void drop_lender(struct loans *l, unsigned i)
+{
+    close(l->lenders[i].fd);
+    cpus_free(&l->lenders[i].cpus);
+    l->lenders[i] = l->lenders[--l->nlenders];
+}
+
+static void stop_listening(struct loans *l)
+{
+    char name[64];
+    if (l->listener < 0)
+        return;
+    socket_name(l, name, sizeof name);
+    if (unlinkat(l->node->fd, name, 0) < 0 && errno != ENOENT)
+        log_debug("%s cannot be removed: %s", name, strerror(errno));
+    close(l->listener);
+    l->listener = -1;
+}
+
+void loans_free(struct loans *l)
+{
+    while (l->nborrowers > 0)
+        drop_borrower(l, l->nborrowers - 1);
+    while (l->nlenders > 0)
+        drop_lender(l, l->nlenders - 1);
+    stop_listening(l);
+}
+
+/* ---- as a borrower ---- */
+
+static struct loan_lender *find_lender(struct loans *l, uint32_t job, uint32_t step)
+{
+    for (unsigned i = 0; i < l->nlenders; i++)
+        if (l->lenders[i].job == job && l->lenders[i].step == step)
+            return &l->lenders[i];
+    return NULL;
+}
+
+static int say_borrow(const struct loans *l, int fd, const struct cpus *cpus)
+{
+    char text[MESSAGE_MAX];
+    char *list = cpus_to_string(cpus);
+    if (list == NULL)
+        return -1;
+    int n = snprintf(text, sizeof text, "borrow %" PRIu32 " %" PRIu32 " %s", l->job, l->step, list);
+    free(list);
+    if (n < 0 || (size_t)n >= sizeof text) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    return send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) == n ? 0 : -1;
+}
+
+static int reach(const struct loans *l, const struct msg_loan *loan)
+{
+    struct sockaddr_un address;
+    if (l->node->fd < 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    socket_address(l, loan->job, loan->step, &address);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 || !trusted(fd) ||
+        say_borrow(l, fd, &loan->cpus) < 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+int loans_borrow(struct loans *l, const struct msg_loan *loan)
+{
+    struct loan_lender *lender = find_lender(l, loan->job, loan->step);
+    struct cpus cpus = CPUS_EMPTY;
+    if (lender != NULL && lender->over)
+        return -1;
+    if (lender != NULL && cpus_equal(&lender->cpus, &loan->cpus))
+        return 0;
+    if (cpus_copy(&cpus, &loan->cpus) < 0)
+        return -1;
+    if (lender != NULL) {
+        if (say_borrow(l, lender->fd, &cpus) == 0) {
+            cpus_move(&lender->cpus, &cpus);
+            return 0;
+        }
+    } else if (l->nlenders < MSG_LOANS_MAX) {
+        int fd = reach(l, loan);
+        if (fd >= 0) {
+            l->lenders[l->nlenders++] =
+                (struct loan_lender){.fd = fd, .job = loan->job, .step = loan->step, .cpus = cpus};
+            return 0;
+        }
+    }
+    cpus_free(&cpus);
+    return -1;
+}
+
+static bool listed(const struct loan_lender *lender, const struct msg_loan *loans, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (loans[i].job == lender->job && loans[i].step == lender->step)
+            return true;
+    return false;
+}
+
+void loans_keep(struct loans *l, const struct msg_loan *loans, unsigned n)
+{
+    for (unsigned i = l->nlenders; i-- > 0;)
+        if (l->lenders[i].over || !listed(&l->lenders[i], loans, n))
+            drop_lender(l, i);
+}
+
+void loans_keep_living(struct loans *l)
+{
+    for (unsigned i = l->nlenders; i-- > 0;)
+        if (l->lenders[i].over)
+            drop_lender(l, i);
+}
+
+/* Whatever comes from a lender, or its end, ends the loan. */
+static void hear_lender(struct loan_lender *lender, struct cpus *ended)
+{
+    char word[16];
+    ssize_t n = recv(lender->fd, word, sizeof word, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    lender->over = true;
+    if (cpus_or(ended, &lender->cpus) < 0)
+        log_warning("no memory to note the end of a loan: noted at the next occasion");
+}
+
+/* ---- as a lender ---- */
+
+void loans_recall(struct loans *l)
+{
+    stop_listening(l); /* ends those not accepted yet, too */
+    for (unsigned i = l->nborrowers; i-- > 0;)
+        if (send(l->borrowers[i].fd, "go", 2, MSG_NOSIGNAL | MSG_DONTWAIT) != 2)
+            drop_borrower(l, i); /* it is gone, or hears of the end by that of the connection */
+}
+
+static void accept_borrowers(struct loans *l)
+{
+    for (unsigned i = 0; i < BACKLOG; i++) {
+        int fd = accept4(l->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        if (l->nborrowers == LOAN_BORROWERS_MAX || !trusted(fd)) {
+            close(fd);
+            continue;
+        }
+        l->borrowers[l->nborrowers++] = (struct loan_borrower){.fd = fd};
+    }
+}
+
+/* False: it has gone, or makes no sense. */
+static bool hear_borrower(const struct loans *l, struct loan_borrower *b)
+{
+    char text[MESSAGE_MAX];
+    struct cpus cpus = CPUS_EMPTY;
+    uint32_t job, step;
+    int at = -1;
+    ssize_t n = recv(b->fd, text, sizeof text - 1, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    if (sscanf(text, "borrow %" SCNu32 " %" SCNu32 " %n", &job, &step, &at) != 2 || at < 0 ||
+        cpus_parse(&cpus, text + at) < 0)
+        return false;
+    if (!cpus_is_subset(&cpus, l->own)) {
+        log_debug("step %u.%u wants to borrow CPUs that are not ours", (unsigned)job,
+                  (unsigned)step);
+        cpus_free(&cpus);
+        return false;
+    }
+    b->job = job;
+    b->step = step;
+    cpus_free(&b->cpus);
+    b->cpus = cpus;
+    return true;
+}
+
+unsigned loans_wait(struct loans *l, unsigned ms)
+{
+    struct pollfd fds[LOAN_BORROWERS_MAX];
+    uint64_t until = clock_monotonic_ms() + ms;
+    while (l->nborrowers > 0) {
+        uint64_t now = clock_monotonic_ms();
+        unsigned n = l->nborrowers;
+        for (unsigned i = 0; i < n; i++)
+            fds[i] = (struct pollfd){.fd = l->borrowers[i].fd, .events = POLLIN};
+        if (now >= until || poll(fds, n, (int)(until - now)) <= 0)
+            break;
+        for (unsigned i = n; i-- > 0;)
+            if (fds[i].revents != 0 && !hear_borrower(l, &l->borrowers[i]))
+                drop_borrower(l, i);
+    }
+    return l->nborrowers;
+}
+
+/* ---- both ---- */
+
+unsigned loans_poll(const struct loans *l, struct pollfd *fds)
+{
+    unsigned n = 0;
+    fds[n++] = (struct pollfd){.fd = l->listener, .events = POLLIN};
+    for (unsigned i = 0; i < l->nborrowers; i++)
+        fds[n++] = (struct pollfd){.fd = l->borrowers[i].fd, .events = POLLIN};
+    for (unsigned i = 0; i < l->nlenders; i++)
+        fds[n++] = (struct pollfd){.fd = l->lenders[i].fd, .events = POLLIN};
+    return n;
+}
+
+void loans_ready(struct loans *l, const struct pollfd *fds, unsigned n, struct cpus *ended,
+                 bool *gone)
+{
+    unsigned borrowers = l->nborrowers, lenders = l->nlenders;
+    if (n != 1 + borrowers + lenders)
+        return;
+    for (unsigned i = 0; i < lenders; i++)
+        if (fds[1 + borrowers + i].revents != 0)
+            hear_lender(&l->lenders[i], ended);
+    for (unsigned i = borrowers; i-- > 0;)
+        if (fds[1 + i].revents != 0 && !hear_borrower(l, &l->borrowers[i])) {
+            drop_borrower(l, i);
+            *gone = true;
+        }
+    if (fds[0].revents != 0)
+        accept_borrowers(l);
+}
