@@ -15,12 +15,12 @@
 #include <stddef.h>
 
 struct place_member {
-    unsigned job;            /* members of one job may share a core's siblings */
-    unsigned count;          /* PUs wanted */
-    struct cpus claim;       /* PUs of its own that the pool holds in its name */
-    struct cpus held;        /* PUs in force */
-    struct cpus near;        /* PUs local to its GPUs; empty: unknown */
-    struct cpus cpus;        /* result; the caller frees */
+    unsigned job;      /* members of one job may share a core's siblings */
+    unsigned count;    /* PUs wanted */
+    struct cpus claim; /* PUs of its own that the pool holds in its name */
+    struct cpus held;  /* PUs in force */
+    struct cpus near;  /* PUs local to its GPUs; empty: unknown */
+    struct cpus cpus;  /* result; the caller frees */
 };
 
 /*
@@ -38,7 +38,8 @@ int place_loaders(const struct topo *topo, const struct cpus *pool, struct place
  * them otherwise. Result: PUs, at most all of own.
  */
 int place_main(const struct topo *topo, const struct cpus *own, unsigned count,
-               const struct cpus *near, const struct cpus *taken, bool share, struct cpus *main_cpus);
+               const struct cpus *near, const struct cpus *taken, bool share,
+               struct cpus *main_cpus);
 
 /* Of cpus, how many are in near: 0..1; NAN when near is empty (unknown). */
 double place_local_share(const struct cpus *cpus, const struct cpus *near);

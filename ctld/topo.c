@@ -19,7 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PUS_MAX 65536
+#define PUS_MAX             65536
+#define SYNTHETIC_PUS_MAX   8192 /* hwloc takes a time that grows with their square */
+#define SYNTHETIC_BYTES_MAX 150  /* so that it fits into a message */
 
 static void *fail(char *error, size_t size, const char *text)
 {
@@ -538,32 +540,39 @@ struct topo *topo_from_xml_file(const char *path, char *error, size_t error_size
     return topo;
 }
 
-struct topo *topo_from_synthetic(const char *text, char *error, size_t error_size)
+static struct topo *load_synthetic(const void *text, size_t length, char *error, size_t error_size)
 {
     hwloc_topology_t topology;
     struct topo *topo = NULL;
-    double pus = 1;
 
-    if (text == NULL || strlen(text) > 1024)
-        return fail(error, error_size, "synthetic topology: text is missing or too long");
-    for (const char *colon = text; (colon = strchr(colon, ':')) != NULL; colon++)
-        pus *= fmax(1, strtod(colon + 1, NULL));
-    if (!(pus <= PUS_MAX)) {
-        (void)topo_fail(error, error_size, "synthetic topology \"%s\": more than %d PUs", text,
-                        PUS_MAX);
-        return NULL;
-    }
+    (void)length; /* the text is terminated */
     if (prepare(&topology, false) < 0)
         return fail_memory(error, error_size);
     if (hwloc_topology_set_synthetic(topology, text) < 0 || hwloc_topology_load(topology) < 0)
         (void)topo_fail(error, error_size,
                         "synthetic topology \"%s\": hwloc cannot read it; "
                         "an example is \"pack:2 core:14 pu:2\"",
-                        text);
+                        (const char *)text);
     else
         topo = convert(topology, error, error_size);
     hwloc_topology_destroy(topology);
     return topo;
+}
+
+struct topo *topo_from_synthetic(const char *text, char *error, size_t error_size)
+{
+    double pus = 1;
+
+    if (text == NULL || strlen(text) > SYNTHETIC_BYTES_MAX)
+        return fail(error, error_size, "synthetic topology: text is missing or too long");
+    for (const char *colon = text; (colon = strchr(colon, ':')) != NULL; colon++)
+        pus *= fmax(1, strtod(colon + 1, NULL));
+    if (!(pus <= SYNTHETIC_PUS_MAX)) {
+        (void)topo_fail(error, error_size, "synthetic topology \"%s\": more than %d PUs", text,
+                        SYNTHETIC_PUS_MAX);
+        return NULL;
+    }
+    return topo_in_child(load_synthetic, text, strlen(text) + 1, error, error_size);
 }
 
 struct topo *topo_from_this_machine(char *error, size_t error_size)

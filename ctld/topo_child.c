@@ -263,8 +263,7 @@ static struct topo *understand(struct answer *answer, char *error, size_t error_
     struct topo *topo;
 
     if (get(answer, &head, sizeof(head)) < 0) {
-        (void)topo_fail(error, error_size,
-                        "topology XML: reading it failed; the recording is damaged");
+        (void)topo_fail(error, error_size, "topology: reading it failed; it is damaged");
         return NULL;
     }
     if (!head.ok) {
@@ -277,7 +276,7 @@ static struct topo *understand(struct answer *answer, char *error, size_t error_
         head.nnuma > PUS_MAX || (head.distances && head.nnuma > NUMA_MAX) ||
         head.ncores > PUS_MAX || head.nl3 > PUS_MAX || head.npackages > PUS_MAX) {
         free(topo);
-        (void)topo_fail(error, error_size, "topology XML: numbers out of bounds");
+        (void)topo_fail(error, error_size, "topology: numbers out of bounds");
         return NULL;
     }
     *topo = (struct topo){.npus = head.npus,
@@ -288,7 +287,7 @@ static struct topo *understand(struct answer *answer, char *error, size_t error_
                           .hybrid = head.hybrid != 0};
     if (get_arrays(answer, &head, topo) < 0) {
         topo_free(topo);
-        (void)topo_fail(error, error_size, "topology XML: reading it ended half way");
+        (void)topo_fail(error, error_size, "topology: reading it ended half way");
         return NULL;
     }
     return topo;
@@ -312,7 +311,7 @@ struct topo *topo_in_child(topo_loader *load, const void *text, size_t length, c
     pid_t pid;
 
     if (pipe2(fd, O_CLOEXEC) < 0) {
-        (void)topo_fail(error, error_size, "topology XML: no pipe: %s", strerror(errno));
+        (void)topo_fail(error, error_size, "topology: no pipe: %s", strerror(errno));
         return NULL;
     }
     pid = fork();
@@ -320,7 +319,7 @@ struct topo *topo_in_child(topo_loader *load, const void *text, size_t length, c
         child(fd[1], load, text, length);
     (void)close(fd[1]);
     if (pid < 0) {
-        (void)topo_fail(error, error_size, "topology XML: no child process: %s", strerror(errno));
+        (void)topo_fail(error, error_size, "topology: no child process: %s", strerror(errno));
     } else {
         bool whole = collect(fd[0], &answer) == 0;
 
@@ -328,7 +327,7 @@ struct topo *topo_in_child(topo_loader *load, const void *text, size_t length, c
         if (whole)
             topo = understand(&answer, error, error_size);
         else
-            (void)topo_fail(error, error_size, "topology XML: reading it takes too long");
+            (void)topo_fail(error, error_size, "topology: reading it takes too long");
     }
     (void)close(fd[0]);
     free(answer.data);
