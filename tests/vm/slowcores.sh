@@ -29,11 +29,13 @@ slow_cores_limit() {
     local name=$1 pid=$2 pattern=$3 quota=$(($4 * slow_cores_period / 100)) thread group count=0 base
     if slow_cores_v1; then
         base=/sys/fs/cgroup/cpu/$name
-        mkdir "$base" || return
+        # as much weight as so many processes: a group's default is that of one, however full it is
+        mkdir "$base" && echo $((1024 * $(slow_cores_threads "$pid" "$pattern" | wc -l))) >"$base/cpu.shares" || return
     else
         base=/sys/fs/cgroup/$name
         grep -qw cpu /sys/fs/cgroup/cgroup.subtree_control || echo +cpu >/sys/fs/cgroup/cgroup.subtree_control || return
-        mkdir "$base" && echo "$pid" >"$base/cgroup.procs" || return
+        mkdir "$base" && echo "$pid" >"$base/cgroup.procs" &&
+            echo $((100 * $(slow_cores_threads "$pid" "$pattern" | wc -l))) >"$base/cpu.weight" || return
     fi
     for thread in $(slow_cores_threads "$pid" "$pattern"); do
         group=$base/core$count

@@ -4,7 +4,7 @@
 # Packages come from where the host's own apt gets them.
 #
 #   $store/root-RELEASE/  disk-RELEASE.ext4  kernel/vmlinuz  qemu/ (only with --qemu trixie)
-#   $store/build-RELEASE/{source,objects,install}    $store/run/PID (a running machine)
+#   $store/build-RELEASE[-COMMIT]/{source,objects,install}    $store/run/PID (a running machine)
 
 store=${ADLOADER_VM:-/var/tmp/adloader-vm}
 store_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -136,14 +136,14 @@ store_qemu_words() {
 
 # Inside the root, in a mount namespace of its own.
 store_in_root() {
-    local release=$1 script=$2
+    local release=$1 folder=$2 script=$3
     mkdir -p "$store/root-$release/mnt/build" || return
     unshare --mount --propagation private sh -euc '
         mount --bind "$2" "$1/mnt/build"
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
         exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C sh -euc "$3"' \
-        sh "$store/root-$release" "$store/build-$release" "$script"
+        sh "$store/root-$release" "$folder" "$script"
 }
 
 # What git knows of the tree (work in progress included), or all of it where there is no git.
@@ -163,24 +163,34 @@ store_copy_sources() {
     fi
 }
 
+# The folder in which release $1 builds: the tree as it is, or commit $2 of it.
+store_build_folder() { echo "$store/build-$1${2:+-$2}"; }
+
+# store_build RELEASE [COMMIT]
 store_build() {
-    local release=$1 folder=$store/build-$1
-    store_copy_sources "$folder/source" || return
-    store_logged "$store/log/build-$release.log" store_in_root "$release" '
+    local release=$1 commit=${2:-} folder
+    folder=$(store_build_folder "$release" "$commit")
+    if [[ $commit ]]; then
+        [[ ! -e $folder/complete ]] || return 0
+        mkdir -p "$folder/source" && git -C "$store_top" archive "$commit" | tar -C "$folder/source" -x || return
+    else
+        store_copy_sources "$folder/source" || return
+    fi
+    store_logged "$store/log/$(basename "$folder").log" store_in_root "$release" "$folder" '
         cd /mnt/build/source
         [ -x configure ] && [ configure -nt configure.ac ] || autoreconf -i
         mkdir -p ../objects && cd ../objects
         [ -e config.status ] || ../source/configure --prefix=/opt/adloader --sysconfdir=/etc CFLAGS="-O2 -g"
         make -j"$(nproc)"
-        make DESTDIR=/mnt/build/install install'
+        make DESTDIR=/mnt/build/install install' && : >"$folder/complete"
 }
 
-# Everything that a machine of release $1 with QEMU $2 needs.
+# Everything that a machine of release $1 with QEMU $2 needs, with adloader as of commit $3 or the tree.
 store_make() {
-    local release=$1 qemu=$2
+    local release=$1 qemu=$2 commit=$3
     store_lock || return
     store_host_packages "$qemu" && store_root "$release" && store_disk "$release" && store_kernel &&
-        { [[ $qemu == host ]] || store_qemu_root; } && store_build "$release" || return
+        { [[ $qemu == host ]] || store_qemu_root; } && store_build "$release" "$commit" || return
     store_unlock
 }
 

@@ -1,0 +1,178 @@
+#!/bin/bash
+# Write the report of a series (report.md, timeline.svg) from what `series run` left in a folder, or the
+# reports of several as one document. Called by `series`.
+set -uo pipefail
+export LC_ALL=C
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+complain() {
+    printf 'series: %s\n' "$*" >&2
+    return 1
+}
+
+# Policies that were run, in the order in which they are told.
+policies_of() {
+    local policy
+    for policy in static even nash gpu-busy; do
+        [[ -z $(compgen -G "$1/runs/$policy-*/run.tsv") ]] || printf '%s ' "$policy"
+    done
+}
+
+metrics() { awk -v order="$(policies_of "$1")" -v section="$2" -f "$here/series-metrics.awk" "$1"/runs/*/run.tsv; }
+
+# The stretches of time in which a job had the same cores, cut at each line of progress: from to cores busy
+stretches='
+    def cores_at($t): ([.loader_cores[] | select(.[0] <= $t)] | last // [0, 0, 0, ""])[2];
+    . as $s | [.timeline[]] | to_entries[] | .value as $p |
+    (if .key == 0 then 0 else $s.timeline[.key - 1][0] end) as $from |
+    [$from, $p[0], ($s | cores_at(($from + $p[0]) / 2)), $p[2]] | @tsv'
+
+plot_rows() {
+    local folder=$1 policy file name model end seconds
+    for policy in $(policies_of "$folder"); do
+        [[ -e $folder/runs/$policy-1/run.tsv ]] || continue
+        while IFS=$'\t' read -r _ _ name model _ _ end _ seconds _; do
+            file=$folder/runs/$policy-1/$name.json
+            jq -r "$stretches" "$file" | awk -F'\t' -v OFS='\t' -v policy="$policy" -v name="$name" -v model="$model" \
+                -v begin="$(awk "BEGIN { print $end - $seconds }")" '{ print policy, name, model, begin + $1, begin + $2, $3, $4 }'
+        done <"$folder/runs/$policy-1/run.tsv"
+    done
+}
+
+machine_table() {
+    echo "| | |"
+    echo "|---|---|"
+    awk -F'\t' '{ printf "| %s | %s |\n", $1, $2 }' "$1/machine.tsv"
+    echo
+    echo "| model | samples/s, one core | samples/s, all cores | contention factor | GPU, samples/s |"
+    echo "|---|---|---|---|---|"
+    awk -F'\t' '{ printf "| %s | %.2f | %.2f | %.4f | %.2f |\n", $1, $2, $3, $4, $5 }' "$1/models.tsv"
+}
+
+simulated_rows() {
+    jq -r '.policies[] | [(if .policy == "slots" then "static" else .policy end), .samples_per_s, .mean_rate_over_even, 100 * .mean_gpu_busy_share, .makespan_s, .mean_completion_s] | @tsv' "$1/simulated.json"
+}
+
+comparison() {
+    if [[ ! -s $1/simulated.json ]]; then
+        echo "The simulator was not run."
+        return
+    fi
+    echo "| policy | makespan s: measured | simulated | | samples/s: measured | simulated | | GPU-busy %: measured | simulated |"
+    echo "|---|---|---|---|---|---|---|---|---|"
+    { simulated_rows "$1" | sed 's/^/S\t/' && metrics "$1" tsv | sed 's/^/M\t/'; } |
+        awk -F'\t' '
+            $1 == "S" { for (i = 3; i <= 7; i++) sim[$2, i] = $i; next }
+            { printf "| %s | %.1f | %.1f | %+.1f %% | %.2f | %.2f | %+.1f %% | %.1f | %.1f |\n", $2, $6, sim[$2, 6], 100 * (sim[$2, 6] / $6 - 1), $3, sim[$2, 3], 100 * (sim[$2, 3] / $3 - 1), $5, sim[$2, 5] }'
+}
+
+# report FOLDER PLOT
+report() {
+    local folder=$1 plot=$2
+    echo "## $(basename "$folder")"
+    echo
+    echo '```'
+    cat "$folder/description.txt"
+    echo '```'
+    echo
+    echo "Run by:"
+    echo
+    echo "    $(cat "$folder/command.txt" 2>/dev/null)"
+    echo
+    machine_table "$folder"
+    echo
+    echo "### Measured, mean ± standard deviation over the repeats"
+    echo
+    metrics "$folder" summary
+    echo
+    echo "### Job by job"
+    echo
+    metrics "$folder" jobs
+    echo
+    echo "### Simulated against measured"
+    echo
+    comparison "$folder"
+    echo
+    echo "### Was the machine steady?"
+    echo
+    metrics "$folder" speed
+    echo
+    echo "![timeline of the first repeat]($plot)"
+}
+
+usable() { [[ -s $1/models.tsv && -n $(policies_of "$1") ]] || complain "$1 holds no finished run of a series"; }
+
+write_report() {
+    usable "$1" || return
+    plot_rows "$1" >"$1/plot.tsv"
+    awk -v order="$(policies_of "$1")" -f "$here/series-plot.awk" "$1/plot.tsv" >"$1/timeline.svg" || complain "no timeline could be drawn"
+    report "$1" timeline.svg >"$1/report.md"
+    sed -n '/^### Measured/,/^### Simulated/p' "$1/report.md" | grep '^|'
+    printf 'series: %s and timeline.svg are written\n' "$1/report.md" >&2
+}
+
+introduction() {
+    cat <<'TEXT'
+# Evaluation
+
+This page is written by `workload/series evaluation FOLDER...`; every figure in it was measured by the
+commands that it names.
+
+## Method
+
+A series of training jobs arrives and completes on one Slurm node. Each job is an sbatch job with one srun
+step of `adltrain`, asks for its GPU's own cores, and ends when it has trained a given number of samples. The
+same series runs with the cores as Slurm gave them (static: adloader is not asked for), with the controller
+dividing the running jobs' cores evenly at each start and end (even), by the Nash product (nash), and by the
+sum of the GPU-busy shares (gpu-busy, adloader's default). The policies take turns in another order at each
+repeat, and the controller starts each run with nothing learned. All figures come from the jobs' own summaries and
+from the clock of their batch scripts, none from the controller. Times include Slurm's.
+
+- samples/s: all samples of the series over its makespan.
+- T/T-even, T/T-own: a job's rate over its mean rate under even and static, mean over the jobs.
+- GPU-busy: share of a job's training time in which its GPU computes, mean over the jobs.
+- completion: from a job's arrival to its end, waiting in Slurm's queue included.
+- moves: CPUs that jobs' loader threads got while they ran, as the jobs saw it themselves.
+
+What is emulated: the GPU is a timed wait, so nothing here says how a real GPU, its driver or its main thread
+behave; and where a report names a virtual machine, its cores are slow (a share of a host core each) and its
+memory is uniform: NUMA nodes exist there, their cost does not. Reading, decoding and augmenting JPEG files is
+real, and so are Slurm, the kernel's masks and the network between ranks. Data lies in the page cache.
+
+What was not tried: real GPUs, several nodes, PyTorch's loaders in a series, jobs that are bound by storage, and
+other series than those below.
+TEXT
+}
+
+write_evaluation() {
+    local folder name
+    local -a folders=()
+    for folder in "$@"; do
+        usable "$folder" || return
+        folders+=("$(cd "$folder" && pwd)")
+    done
+    mkdir -p "$here/../docs"
+    {
+        introduction
+        for folder in "${folders[@]}"; do
+            name=evaluation-$(basename "$folder").svg
+            cp "$folder/timeline.svg" "$here/../docs/$name" || return
+            echo
+            report "$folder" "$name"
+        done
+    } >"$here/../docs/evaluation.md.new" && mv "$here/../docs/evaluation.md.new" "$here/../docs/evaluation.md"
+}
+
+case $1 in
+    report)
+        shift
+        for folder in "$@"; do
+            write_report "$folder" || exit 1
+        done
+        ;;
+    evaluation)
+        shift
+        write_evaluation "$@"
+        ;;
+    *) complain "what is '$1'?" ;;
+esac
