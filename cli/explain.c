@@ -329,6 +329,8 @@ static int print_member(FILE *out, struct json_object *member)
     print_measured(out, member);
     print_word(out, "verdict", doc_text(member, "verdict"),
                words_verdict(doc_text(member, "verdict")));
+    line(out, "seen", doc_text(member, "evidence"));
+    line(out, "advice", doc_text(member, "advice"));
     print_word(out, "state", doc_text(member, "state"), words_state(doc_text(member, "state")));
     if (has_loaders(member))
         print_rates(out, member);

@@ -28,6 +28,7 @@ extern const struct doc_rule status_borrow_rules[];
         {"loader_use_cores", DOC_NUMBER, false, NULL},                                             \
         {"gpu_busy_share", DOC_NUMBER, false, NULL}, {"samples_per_s", DOC_NUMBER, false, NULL},   \
         {"demand_cores", DOC_NUMBER, false, NULL}, {"verdict", DOC_TEXT, false, NULL},             \
+        {"evidence", DOC_TEXT, false, NULL}, {"advice", DOC_TEXT, false, NULL},                    \
         {"moves", DOC_NUMBER, false, NULL}, {"drift", DOC_NUMBER, false, NULL},                    \
         {"failed_binds", DOC_NUMBER, false, NULL}, {"age_s", DOC_NUMBER, false, NULL},             \
         {"report_age_s", DOC_NUMBER, false, NULL},                                                 \

@@ -75,6 +75,11 @@ enum msg_tag {
     TAG_MANAGED = 58,
     TAG_LOAN = 59,  /* a list */
     TAG_LOANS = 60, /* how long it is; without it: empty */
+    TAG_MAIN_THREAD_S = 70,
+    TAG_CPU_LIMIT = 71,
+    TAG_ORPHANS = 72,
+    TAG_LEFT_ALONE = 73,
+    TAG_VERDICT = 74,
     TAG_COUNT
 };
 
@@ -103,6 +108,7 @@ static enum wire_kind kind_of(uint16_t tag)
     case TAG_TEXT:
     case TAG_WHAT:
     case TAG_QUERY_JOB:
+    case TAG_VERDICT:
         return WIRE_STR;
     case TAG_LOADER_CPU_S:
     case TAG_MAIN_CPU_S:
@@ -111,6 +117,8 @@ static enum wire_kind kind_of(uint16_t tag)
     case TAG_SAMPLES:
     case TAG_WAIT_S:
     case TAG_BUSY_S:
+    case TAG_MAIN_THREAD_S:
+    case TAG_CPU_LIMIT:
         return WIRE_F64;
     case TAG_TID:
         return WIRE_I64;
@@ -213,7 +221,8 @@ static bool valid_report(const struct msg_report *m)
     return m->interval_ms && is_amount(m->loader_cpu_s) && is_amount(m->main_cpu_s) &&
            is_amount_or_unknown(m->queue_s) && is_amount_or_unknown(m->gpu_busy) &&
            !(m->gpu_busy > 1) && is_amount_or_unknown(m->samples) &&
-           is_amount_or_unknown(m->wait_s) && is_amount_or_unknown(m->busy_s);
+           is_amount_or_unknown(m->wait_s) && is_amount_or_unknown(m->busy_s) &&
+           is_amount_or_unknown(m->main_thread_s) && is_amount_or_unknown(m->cpu_limit);
 }
 
 static bool valid_goodbye(const struct msg_goodbye *m)
@@ -438,14 +447,20 @@ int msg_report_write(struct wire_writer *w, const struct msg_report *m)
     put_if_known(w, TAG_BUSY_S, m->busy_s);
     wire_put_u64(w, TAG_DRIFT, m->drift);
     wire_put_u64(w, TAG_FAILED, m->failed);
+    put_if_known(w, TAG_MAIN_THREAD_S, m->main_thread_s);
+    put_if_known(w, TAG_CPU_LIMIT, m->cpu_limit);
+    wire_put_u64(w, TAG_ORPHANS, m->orphans);
+    wire_put_u64(w, TAG_LEFT_ALONE, m->left_alone);
     wire_put_u64(w, TAG_HELD_SEQ, m->held_seq);
-    wire_put_u64(w, TAG_HELD_IS_OWN, m->held_is_own);
+    wire_put_u64(w, TAG_HELD_IS_OWN, m->held_is_own); /* last: so that a cut frame lacks it */
     return wire_end(w);
 }
 
 int msg_renew_write(struct wire_writer *w, const struct msg_renew *m)
 {
     begin(w, MSG_RENEW, WIRE_SMALL_FRAME, is_interval(m->lease_ms));
+    if (m->verdict[0] != '\0')
+        put_text(w, TAG_VERDICT, m->verdict);
     wire_put_u64(w, TAG_LEASE_MS, m->lease_ms);
     return wire_end(w);
 }
@@ -868,6 +883,10 @@ int msg_report_read(const struct wire_view *v, struct msg_report *m)
     m->failed = take_u32(&r, TAG_FAILED);
     m->held_seq = take_u64(&r, TAG_HELD_SEQ, UINT64_MAX);
     m->held_is_own = take_bool(&r, TAG_HELD_IS_OWN);
+    m->main_thread_s = take_if_known(&r, TAG_MAIN_THREAD_S);
+    m->cpu_limit = take_if_known(&r, TAG_CPU_LIMIT);
+    m->orphans = is_there(&r, TAG_ORPHANS) ? take_u32(&r, TAG_ORPHANS) : 0;
+    m->left_alone = is_there(&r, TAG_LEFT_ALONE) ? take_u32(&r, TAG_LEFT_ALONE) : 0;
     check(&r, valid_report(m));
     return finish(&r);
 }
@@ -876,7 +895,10 @@ int msg_renew_read(const struct wire_view *v, struct msg_renew *m)
 {
     struct reading r;
     open_message(&r, v, MSG_RENEW);
+    memset(m, 0, sizeof(*m));
     m->lease_ms = take_u32(&r, TAG_LEASE_MS);
+    if (is_there(&r, TAG_VERDICT))
+        take_str(&r, TAG_VERDICT, m->verdict, sizeof(m->verdict));
     check(&r, is_interval(m->lease_ms));
     return finish(&r);
 }

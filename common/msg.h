@@ -161,10 +161,16 @@ struct msg_report {
     uint32_t failed;      /* binds that did not hold, since the start */
     uint64_t held_seq;    /* assignment in force */
     bool held_is_own;
+    /* what agents before 1.1 did not tell */
+    double main_thread_s; /* CPU seconds of the busiest main thread that trains; NAN unknown */
+    double cpu_limit;     /* cores that a bandwidth quota of the step's groups allows; NAN no limit */
+    uint32_t orphans;     /* workers whose rank is gone */
+    uint32_t left_alone;  /* loader tasks that keep masks of their own */
 };
 
 struct msg_renew {
     uint32_t lease_ms;
+    char verdict[MSG_TEXT_MAX]; /* why its GPUs wait, where that has changed; "" no news */
 };
 
 struct msg_goodbye {

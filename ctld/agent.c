@@ -20,6 +20,7 @@
 
 #define BUSY_RETRY_MS    5000u
 #define STATE_REFRESH_MS 30000u /* how old the learned state with the agent may become */
+#define VERDICT_RETOLD   10u    /* reports, after which an agent hears the same verdict anew */
 #define STATE_STALE_MS   3000u  /* the same where the demand is another one now */
 #define NOTICE_FRACTION  0.1    /* a demand that moved less asks for no decision */
 
@@ -259,7 +260,12 @@ static void take_ack(struct session *session, const struct wire_view *view)
 static void renew(struct session *session)
 {
     struct ctld *ctld = session->ctld;
+    struct member *member = session->member;
     struct msg_renew renewal = {.lease_ms = ctld->conf->lease_ms};
+
+    if (member->verdict_news)
+        demand_words(member, renewal.verdict, sizeof(renewal.verdict));
+    member->verdict_news = false;
 
     if (msg_renew_write(&ctld->writer, &renewal) == 0)
         session_send(session, &ctld->writer);
@@ -296,7 +302,7 @@ static void take_report(struct session *session, const struct wire_view *view)
     struct member *member = session->member;
     uint64_t now = clock_monotonic_ms();
     struct msg_report r;
-    bool first_loaders;
+    bool first_loaders, clocked;
 
     if (msg_report_read(view, &r) < 0) {
         session_refuse(session, MSG_REFUSED_INVALID, 0, "a report cannot be read");
@@ -313,8 +319,13 @@ static void take_report(struct session *session, const struct wire_view *view)
     member->workers = r.workers;
     member->drift = r.drift;
     member->failed_binds = r.failed;
-    member->gpu_busy = (float)r.gpu_busy;
+    member->gpu_busy = (float)demand_busy(&r, &clocked);
     demand_observe(member, &r, now);
+    if (demand_judge(member, &r))
+        member->verdict_news = true;
+    if (member->reports++ % VERDICT_RETOLD == 0 &&
+        verdict_kind(&member->verdict) != VERDICT_UNKNOWN)
+        member->verdict_news = true; /* its figures have changed */
     recorder_report(ctld, member, &r);
     renew(session);
     if (session->state != SESSION_AGENT)

@@ -219,11 +219,19 @@ static void put_placement(struct filler *f, const struct member *m)
     cpus_free(&beyond);
 }
 
+static void put_verdict_words(struct filler *f, const struct member *m)
+{
+    char text[VERDICT_TEXT_SIZE];
+
+    (void)verdict_evidence(&m->verdict, text, sizeof(text));
+    put_text(f, "evidence", text);
+    (void)verdict_advice(&m->verdict, (double)m->demand, text, sizeof(text));
+    put_text(f, "advice", text);
+}
+
 static void put_measured(struct filler *f, const struct ctld *ctld, const struct member *m)
 {
-    uint64_t now = clock_monotonic_ms();
     bool reported = m->report_ms != 0;
-    bool loaders = member_has_loaders(m, now, ctld->conf->learn_ms);
 
     put_count(f, "tasks", m->tasks);
     put_count(f, "loader_tasks", m->loader_tasks);
@@ -232,7 +240,8 @@ static void put_measured(struct filler *f, const struct ctld *ctld, const struct
     put_number(f, "gpu_busy_share", (double)m->gpu_busy);
     put_number(f, "samples_per_s", m->learner.rate);
     put_number(f, "demand_cores", (double)m->demand);
-    put_text(f, "verdict", demand_verdict(m, loaders));
+    put_text(f, "verdict", demand_verdict(m));
+    put_verdict_words(f, m);
     put_count(f, "moves", m->moves);
     put_count(f, "drift", m->drift);
     put_count(f, "failed_binds", m->failed_binds);

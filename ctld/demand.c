@@ -213,29 +213,51 @@ void demand_load(struct member *member, const uint8_t *buf, size_t length, uint6
 
 /* ---- verdict ------------------------------------------------------------------------------- */
 
-const char *demand_verdict(const struct member *member, bool loaders)
+double demand_busy(const struct msg_report *report, bool *clocked)
 {
-    if (member->unconfined)
-        return "unmanaged";
-    if (!loaders)
-        return "unknown";
-    if (member->failed_binds > 0 && member->failed_binds >= member->loader_tasks)
-        return "unmanaged";
-    if (member->learner.io_bound)
-        return "io-bound";
-    if (member->learner.held_back)
-        return member->learner.rate > 0 ? "main-thread-bound" : "unknown";
-    switch (member->limit) {
-    case PRED_LIMIT_GPU:
-        return "gpu-bound";
-    case PRED_LIMIT_LOADER:
-        return "cpu-starved";
-    case PRED_LIMIT_WORKERS:
-        return "worker-limited";
-    case PRED_LIMIT_IO:
-        return "io-bound";
-    case PRED_LIMIT_UNKNOWN:
-        break;
-    }
-    return "unknown";
+    double loop_s = report->busy_s + report->wait_s;
+
+    *clocked = loop_s > 0.05 * (double)report->interval_ms / 1000; /* false for NAN */
+    return *clocked ? report->busy_s / loop_s : report->gpu_busy;
+}
+
+bool demand_judge(struct member *member, const struct msg_report *report)
+{
+    struct verdict_look look;
+    double interval_s = (double)report->interval_ms / 1000;
+
+    if (report->interval_ms == 0)
+        return false;
+    look.interval_s = interval_s;
+    look.unconfined = member->unconfined;
+    look.tasks = report->tasks;
+    look.workers = report->workers < report->tasks ? report->workers : report->tasks;
+    look.orphans = report->orphans;
+    look.left_alone = report->left_alone;
+    look.cores = cores_in_force(member, report, interval_s);
+    look.use = report->loader_cpu_s / interval_s;
+    look.queue = report->queue_s / interval_s;
+    look.io_wait = report->io_wait;
+    look.main_use = report->main_cpu_s / interval_s;
+    look.main_thread = report->main_thread_s / interval_s;
+    look.busy = demand_busy(report, &look.clocked);
+    look.rate = report->samples / interval_s;
+    look.read_bytes_per_s = (double)report->read_bytes / interval_s;
+    look.cpu_limit = report->cpu_limit > 0 ? report->cpu_limit : NAN;
+    return verdict_update(&member->verdict, &look);
+}
+
+const char *demand_verdict(const struct member *member)
+{
+    return verdict_name(member->unconfined ? VERDICT_UNMANAGED : verdict_kind(&member->verdict));
+}
+
+void demand_words(const struct member *member, char *buf, size_t size)
+{
+    char seen[VERDICT_TEXT_SIZE], advice[VERDICT_TEXT_SIZE];
+
+    (void)verdict_evidence(&member->verdict, seen, sizeof(seen));
+    (void)verdict_advice(&member->verdict, (double)member->demand, advice, sizeof(advice));
+    (void)snprintf(buf, size, "%s: %s%s%s", demand_verdict(member), seen,
+                   advice[0] != '\0' ? "; " : "", advice);
 }

@@ -5,8 +5,8 @@
 #ifndef ADLOADER_DEMAND_H
 #define ADLOADER_DEMAND_H
 
-#include "msg.h"
 #include "known.h"
+#include "msg.h"
 #include "predictor.h"
 #include "registry.h"
 
@@ -45,7 +45,16 @@ size_t demand_save(const struct member *member, uint8_t *buf, size_t size);
 /* The reverse. Whatever cannot be read is left as it was: the member then starts to learn anew. */
 void demand_load(struct member *member, const uint8_t *buf, size_t length, uint64_t now_ms);
 
+/* Share of time that its GPUs, or its training loop by its own clock, worked; NAN unknown. */
+double demand_busy(const struct msg_report *report, bool *clocked);
+
+/* Take a report into the member's verdict. Returns whether that has changed. */
+bool demand_judge(struct member *member, const struct msg_report *report);
+
 /* "gpu-bound", "cpu-starved", ...: why its GPUs wait, or that they do not. */
-const char *demand_verdict(const struct member *member, bool loaders);
+const char *demand_verdict(const struct member *member);
+
+/* "gpu-bound: what was seen; what would help" */
+void demand_words(const struct member *member, char *buf, size_t size);
 
 #endif

@@ -24,7 +24,7 @@ static void gauge(FILE *out, const char *name, const char *help, double value)
 
 /* Sums over the registry, taken in one walk. */
 struct totals {
-    uint64_t states[4];
+    uint64_t states[4], verdicts[VERDICTS];
     uint64_t pool, free_cpus, own, borrowed, loader_tasks;
     double use;
 };
@@ -35,6 +35,7 @@ static void add_member(struct totals *t, const struct member *m)
     unsigned assigned = cpus_count(&p->target.cpus), own = cpus_count(&p->loader);
 
     t->states[m->state]++;
+    t->verdicts[m->unconfined ? VERDICT_UNMANAGED : verdict_kind(&m->verdict)]++;
     t->own += own;
     if (assigned > own)
         t->borrowed += assigned - own;
@@ -65,6 +66,17 @@ static void write_states(FILE *out, const struct totals *t)
                       member_state_name((enum member_state)s), t->states[s]);
 }
 
+static void write_verdicts(FILE *out, const struct totals *t)
+{
+    (void)fputs(
+        "# HELP adloader_verdict_members Registered steps on nodes, by why their GPUs wait\n"
+        "# TYPE adloader_verdict_members gauge\n",
+        out);
+    for (int v = VERDICT_UNKNOWN; v < VERDICTS; v++)
+        (void)fprintf(out, "adloader_verdict_members{verdict=\"%s\"} %" PRIu64 "\n",
+                      verdict_name((enum verdict)v), t->verdicts[v]);
+}
+
 static void write_all(FILE *out, const struct ctld *ctld, const struct totals *t)
 {
     const struct control *control = &ctld->control;
@@ -80,6 +92,7 @@ static void write_all(FILE *out, const struct ctld *ctld, const struct totals *t
     gauge(out, "adloader_nodes", "Nodes with members", (double)ctld->registry.nnodes);
     gauge(out, "adloader_jobs", "Jobs with members", (double)ctld->registry.njobs);
     write_states(out, t);
+    write_verdicts(out, t);
     gauge(out, "adloader_pool_cpus", "CPUs to divide between loaders", (double)t->pool);
     gauge(out, "adloader_free_cpus", "Of them, assigned to nobody", (double)t->free_cpus);
     gauge(out, "adloader_own_loader_cpus", "Loader CPUs that members brought along",

@@ -560,16 +560,14 @@ void recorder_report(struct ctld *ctld, struct member *member, const struct msg_
 {
     uint64_t now = clock_monotonic_ms();
     struct member_use *use;
-    bool loaders;
 
     if (!wanted(ctld))
         return;
     use = use_of(member, member->registered_ms);
     if (use == NULL)
         return;
-    loaders = member_has_loaders(member, now, ctld->conf->learn_ms);
     memberuse_report(use, report, cores_of(member),
-                     record_verdict_by_name(demand_verdict(member, loaders)), now);
+                     record_verdict_by_name(demand_verdict(member)), now);
 }
 
 /* A script's shell around the steps, or a shell in an allocation: of interest only if it loads. */

@@ -16,6 +16,7 @@
 #include "reconcile.h"
 #include "topo.h"
 #include "topostore.h"
+#include "verdict.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,6 +77,9 @@ struct member {
     uint64_t state_sent_ms;   /* when the learned state last went out */
     uint32_t loader_tasks, workers, drift, failed_binds;
     float gpu_busy, main_use; /* last report; NAN unknown; cores */
+    struct verdict_state verdict;
+    uint32_t reports;  /* on this connection */
+    bool verdict_news; /* the agent has not been told of the verdict yet */
     struct member_use *use;   /* for the job's record, owned; NULL none yet */
     bool learned;             /* LearnTime is over and no loader task was seen, or one was */
 

@@ -13,6 +13,7 @@
 #include "loan.h"
 #include "log.h"
 #include "nodedir.h"
+#include "quota.h"
 #include "sample.h"
 
 #include <errno.h>
@@ -42,6 +43,7 @@
 #define UNDECIDED_MS      70u  /* until a task too young to be told is looked at again */
 #define RECALL_MS         100u /* for borrowers to leave when the step ends */
 #define STOPPED_MS        250u /* how often a lender or borrower is looked at for being suspended */
+#define QUOTA_REPORTS     30u  /* a quota is looked at anew at so many */
 #define NEVER             UINT64_MAX
 
 /* Intervals that a controller may ask for. */
@@ -92,6 +94,8 @@ struct agent {
     uint32_t lease_ms, report_ms, scan_ms;
     uint64_t held_seq;
     uint32_t workers;
+    uint32_t reports;
+    double cpu_limit; /* cores, by quota; NAN none */
     uint64_t random;
 };
 
@@ -502,6 +506,11 @@ static void on_renew(struct agent *a, const struct wire_view *view)
         lose(a, "its renewal makes no sense");
     else
         renew(a, m.lease_ms);
+    if (a->phase != PHASE_MANAGED || m.verdict[0] == '\0')
+        return;
+    pthread_mutex_lock(&a->summary_lock);
+    memcpy(a->summary.verdict, m.verdict, sizeof a->summary.verdict);
+    pthread_mutex_unlock(&a->summary_lock);
 }
 
 static void on_refuse(struct agent *a, const struct wire_view *view)
@@ -626,6 +635,21 @@ static void end_loans(struct agent *a)
 
 /* ---- what the agent says by itself ---- */
 
+/* Share of time that the training loop computed rather than waited, of what it told; NAN unknown.
+ */
+static void note_progress(struct agent *a, const struct msg_report *m)
+{
+    pthread_mutex_lock(&a->summary_lock);
+    if (isfinite(m->wait_s) && isfinite(m->busy_s)) {
+        a->summary.wait_s += m->wait_s;
+        a->summary.loop_s += m->wait_s + m->busy_s;
+    } else if (isfinite(m->gpu_busy)) {
+        a->summary.wait_s += (1 - m->gpu_busy) * (double)m->interval_ms / 1000;
+        a->summary.loop_s += (double)m->interval_ms / 1000;
+    }
+    pthread_mutex_unlock(&a->summary_lock);
+}
+
 static void report(struct agent *a)
 {
     struct msg_report m = {.gpu_busy = NAN};
@@ -636,8 +660,13 @@ static void report(struct agent *a)
     clients_progress(&a->clients, &m.samples, &m.wait_s, &m.busy_s);
     m.drift = a->binder.drift;
     m.failed = a->binder.failed;
+    m.left_alone = binder_left_alone(&a->tasks);
+    if (a->reports++ % QUOTA_REPORTS == 0 && a->tasks.nranks > 0)
+        a->cpu_limit = quota_cores(&a->tasks.fs, a->tasks.ranks[0].pid);
+    m.cpu_limit = a->cpu_limit;
     m.held_seq = a->held_seq;
     m.held_is_own = a->binder.own;
+    note_progress(a, &m);
     int written = msg_report_write(&frame, &m);
     send_frame(a, written, &frame);
     publish(a);

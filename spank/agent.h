@@ -32,7 +32,9 @@ struct agent_summary {
     unsigned changes; /* assignments that moved the loaders */
     unsigned cores_min, cores_max;
     double loader_cpu_s;
+    double wait_s, loop_s; /* waiting for input, of what is known of the GPU or the training loop */
     uint32_t drift, failed;
+    char verdict[MSG_TEXT_MAX]; /* why, the controller's last word; "" none */
 };
 
 /*

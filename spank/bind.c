@@ -170,6 +170,63 @@ static void verify(struct round *r, struct task *task)
     }
 }
 
+/* Does the rank's main thread have this mask, too? */
+static bool is_main_mask(const struct tasks *t, const struct task *task, uint64_t mark)
+{
+    const struct process *p = tasks_process(t, task->pid);
+    struct cpus mask = CPUS_EMPTY;
+    if (p == NULL || p->rank < 0 || cpus_get_affinity(t->ranks[p->rank].pid, &mask) < 0)
+        return false;
+    bool same = fingerprint(&mask) == mark;
+    cpus_free(&mask);
+    return same;
+}
+
+/* Has the task been put on that one CPU with others, or on the first one, as nobody would choose?
+ */
+static bool is_squeezed(struct round *r, const struct task *task, const struct cpus *mask)
+{
+    uint64_t mark = fingerprint(mask);
+    if (cpus_next(mask, 0) == cpus_next(tasks_home(r->t, task), 0))
+        return true;
+    if (r->b->lone == mark && r->b->lone_pid != task->pid) {
+        for (size_t i = 0; i < r->t->ntasks; i++) /* the first of them was taken for a choice */
+            if (r->t->tasks[i].own_mask && r->t->tasks[i].mask_hash == mark)
+                r->t->tasks[i].own_mask = false;
+        return true;
+    }
+    r->b->lone = mark;
+    r->b->lone_pid = task->pid;
+    return false;
+}
+
+/* Does a loader that was never bound run where it, or its program, has chosen? */
+static bool has_own_mask(struct round *r, const struct task *task, const struct cpus *mask)
+{
+    const struct cpus *home = tasks_home(r->t, task);
+    if (!cpus_is_subset(mask, home) || cpus_equal(mask, home) ||
+        remembered(r->b, fingerprint(mask)) || is_main_mask(r->t, task, fingerprint(mask)))
+        return false;
+    return cpus_count(mask) > 1 || !is_squeezed(r, task, mask);
+}
+
+static void judge_mask(struct round *r, struct task *task)
+{
+    struct cpus mask = CPUS_EMPTY;
+    task->judged = true;
+    if (task->placed != PLACED_UNTOUCHED || cpus_get_affinity(task->tid, &mask) < 0)
+        return;
+    task->own_mask = has_own_mask(r, task, &mask);
+    if (task->own_mask) {
+        task->mask_hash = fingerprint(&mask);
+        if (!r->b->said)
+            log_info("application manages affinity: loader task %d came with a mask of its own",
+                     (int)task->tid);
+        r->b->said = true;
+    }
+    cpus_free(&mask);
+}
+
 /* Bring one task to the target if that is still to be done. False: it is gone. */
 static bool settle(struct round *r, struct task *task, bool *changed)
 {
@@ -178,6 +235,10 @@ static bool settle(struct round *r, struct task *task, bool *changed)
         check_inherited(r, task);
     const struct cpus *want = wanted(r->b, r->t, task, &placement);
     if (want == NULL || (task->placed == placement && task->generation == r->b->generation))
+        return true;
+    if (!task->judged)
+        judge_mask(r, task);
+    if (task->own_mask)
         return true;
     *changed = true;
     return move(r, task, want, placement) != GONE;
@@ -233,7 +294,8 @@ static bool may_repair(struct task *task, uint64_t now_ms)
     }
     task->given_up = true;
     task->tries_from_ms = now_ms;
-    log_info("task %d: its mask is changed by somebody else again and again: left alone",
+    log_info("application manages affinity: the mask of task %d is changed again and again: it is "
+             "left alone",
              (int)task->tid);
     return false;
 }
@@ -265,4 +327,12 @@ void binder_check(struct binder *b, struct tasks *t, uint64_t now_ms)
     for (size_t i = 0; i < t->ntasks; i++)
         check_task(&round, &t->tasks[i], now_ms);
     free(round.pids);
+}
+
+unsigned binder_left_alone(const struct tasks *t)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < t->ntasks; i++)
+        n += t->tasks[i].class == TASK_LOADER && (t->tasks[i].own_mask || t->tasks[i].given_up);
+    return n;
 }

@@ -5,7 +5,9 @@
  *
  * A task is changed only if it is still the task that was scanned and its process still lies in the
  * step, which is looked at before and after; every mask is read back. A mask that somebody else
- * changes is set again a few times a minute, then left alone: the application owns it.
+ * changes is set again a few times a minute, then left alone: the application owns it. So does one
+ * that came with a mask of its own choice, several CPUs of the step or one that no other has; not
+ * one that was squeezed onto a single CPU by inheritance, as some OpenMP runtimes do to children.
  */
 #ifndef ADLOADER_BIND_H
 #define ADLOADER_BIND_H
@@ -27,6 +29,9 @@ struct binder {
     uint32_t round;       /* of changes, to know by which ones the last has made */
     uint64_t past[BIND_PAST];
     unsigned npast;
+    uint64_t lone;   /* fingerprint of a single-CPU mask that a loader came with, 0 none ... */
+    pid_t lone_pid;  /* ... and its process */
+    bool said;       /* that the application manages affinity */
     uint32_t drift;  /* masks found changed by somebody else, since the start */
     uint32_t failed; /* binds that did not hold, since the start */
 };
@@ -51,6 +56,9 @@ void binder_apply(struct binder *b, struct tasks *tasks, struct bind_result *res
 /* All loaders are to be bound again by the next binder_apply(): others changed what they may use.
  */
 void binder_redo(struct binder *b, struct tasks *tasks);
+
+/* Loader tasks whose masks are left to the application. */
+unsigned binder_left_alone(const struct tasks *tasks);
 
 /* Look for masks changed by others and repair them as far as that is polite. */
 void binder_check(struct binder *b, struct tasks *tasks, uint64_t now_ms);

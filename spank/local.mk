@@ -18,6 +18,7 @@ libadl_spank_la_SOURCES = \
 	spank/options.c spank/options.h \
 	spank/own.c spank/own.h \
 	spank/procfs.c spank/procfs.h \
+	spank/quota.c spank/quota.h \
 	spank/sample.c spank/sample.h \
 	spank/stepgroup.c spank/stepgroup.h \
 	spank/steprecord.c spank/steprecord.h \

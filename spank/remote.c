@@ -336,6 +336,24 @@ void remote_task_post_fork(spank_t spank)
 
 /* ---- the tasks end ---- */
 
+/* How long the GPU waited for input, why, what would help. */
+static void tell_what_was_seen(const char *name, const struct agent_summary *s)
+{
+    char waited[96] = "how long the GPU waited for input is not known", cores[64] = "";
+    if (s->loop_s > 0)
+        snprintf(waited, sizeof waited, "%.0f of %.0f s (%.0f %%) waited for input", s->wait_s,
+                 s->loop_s, 100 * s->wait_s / s->loop_s);
+    if (s->cores_min != s->cores_max)
+        snprintf(cores, sizeof cores, "%u to %u CPUs in %u changes", s->cores_min, s->cores_max,
+                 s->changes);
+    else
+        snprintf(cores, sizeof cores, "%u CPU%s", s->cores_max, s->cores_max == 1 ? "" : "s");
+    slurm_spank_log("adloader: step %s on %s: %s; %s [loaders: %s, %.1f CPU seconds]", name,
+                    step.about.node, waited,
+                    s->verdict[0] != '\0' ? s->verdict : "unknown: nothing was measured", cores,
+                    s->loader_cpu_s);
+}
+
 /* One line for who asked for it (report). */
 static void tell_user(void)
 {
@@ -350,10 +368,7 @@ static void tell_user(void)
         slurm_spank_log("adloader: step %s on %s was not managed: no controller answered", name,
                         step.about.node);
     else
-        slurm_spank_log("adloader: step %s on %s: loaders on %u to %u CPUs in %u changes, %.1f CPU "
-                        "seconds, %u masks changed by others, %u binds failed",
-                        name, step.about.node, s.cores_min, s.cores_max, s.changes, s.loader_cpu_s,
-                        (unsigned)s.drift, (unsigned)s.failed);
+        tell_what_was_seen(name, &s);
 }
 
 void remote_task_exit(spank_t spank)

@@ -8,6 +8,7 @@
 
 #define ALL_UP_TO     8u
 #define MOSTLY_ACTIVE 0.9
+#define MAIN_MATTERS  0.3 /* of a core */
 
 /* Did something that started at start_ticks begin after the last sample? */
 static bool began_since(const struct sampler *s, const struct tasks *t, uint64_t start_ticks)
@@ -91,6 +92,21 @@ static void sample_loaders(const struct sampler *s, struct tasks *t, struct msg_
         report->io_wait = (uint32_t)lround((double)sleeping * report->tasks / looked);
 }
 
+/*
+ * CPU seconds of a process's main thread, of which little is known to be at most what the process
+ * used: its own time is read only where it may matter.
+ */
+static double main_thread_s(const struct sampler *s, const struct tasks *t, pid_t pid, double cpu_s,
+                            double interval_s)
+{
+    struct task *task = tasks_task(t, pid);
+    uint64_t ran = 0, waited = 0;
+    if (task == NULL || cpu_s < MAIN_MATTERS * interval_s ||
+        !sample_schedstat(s, t, task, &ran, &waited))
+        return cpu_s < MAIN_MATTERS * interval_s ? cpu_s : 0;
+    return fmin(cpu_s, (double)ran / 1e9);
+}
+
 static void sample_process(const struct sampler *s, const struct tasks *t, struct process *p,
                            struct msg_report *report)
 {
@@ -100,8 +116,12 @@ static void sample_process(const struct sampler *s, const struct tasks *t, struc
         (void)procfs_read_bytes(&t->fs, p->pid, &bytes); /* not counted here, or gone: no news */
     if (counted) {
         double cpu_s = (double)since(p->cpu_ticks, p->cpu_ticks_last) / (double)t->fs.tick_hz;
-        if (p->class != TASK_LOADER) /* of a worker, all time is its loader threads' */
+        if (p->class != TASK_LOADER) { /* of a worker, all time is its loader threads' */
             report->main_cpu_s += fmax(0, cpu_s - (double)p->loader_ns / 1e9);
+            report->main_thread_s =
+                fmax(report->main_thread_s,
+                     main_thread_s(s, t, p->pid, cpu_s, (double)report->interval_ms / 1000));
+        }
         report->read_bytes += since(bytes, p->read_bytes_last);
     }
     p->cpu_ticks_last = p->cpu_ticks;
@@ -117,6 +137,8 @@ void sampler_take(struct sampler *s, struct tasks *t, uint64_t now_ms, uint64_t 
     report->tasks = report->runnable = report->io_wait = 0;
     report->loader_cpu_s = report->queue_s = report->main_cpu_s = 0;
     report->read_bytes = 0;
+    report->main_thread_s = 0;
+    report->orphans = tasks_orphans(t);
     report->workers = tasks_workers(t);
     sample_loaders(s, t, report);
     for (size_t i = 0; i < t->nprocesses; i++)

@@ -205,6 +205,46 @@ bool stepgroup_contains(const struct stepgroup *group, const struct procfs *fs, 
     return false;
 }
 
+/* ---- the hierarchy of CPU time ---- */
+
+/* Version 2's where that has the files, else version 1's. */
+static bool controls_cpu(const struct stepgroup *group)
+{
+    char path[PATH_MAX + 16];
+    if (group->controllers[0] != '\0')
+        return has_word(group->controllers, "cpu", strlen("cpu"));
+    snprintf(path, sizeof path, "%s/cpu.max", group->directory);
+    return access(path, F_OK) == 0;
+}
+
+int stepgroup_cpu(struct stepgroup_cpu *cpu, const struct procfs *fs, pid_t pid)
+{
+    char *text = malloc(CGROUP_FILE_SIZE);
+    struct stepgroup *group = malloc(sizeof *group);
+    struct cgroup_line line;
+    int rc = -1;
+    if (text == NULL || group == NULL || read_groups(fs, pid, text, CGROUP_FILE_SIZE) < 0)
+        goto out;
+    char *cursor = text;
+    while (rc < 0 && next_line(&cursor, &line)) {
+        if (strlen(line.path) >= sizeof group->path ||
+            strlen(line.controllers) >= sizeof group->controllers)
+            continue;
+        snprintf(group->controllers, sizeof group->controllers, "%s", line.controllers);
+        snprintf(group->path, sizeof group->path, "%s", line.path);
+        if (locate(group, fs) < 0 || !controls_cpu(group))
+            continue;
+        rc = 0;
+        cpu->unified = line.controllers[0] == '\0';
+        snprintf(cpu->directory, sizeof cpu->directory, "%s", group->directory);
+        cpu->top = strlen(group->directory) - strlen(group->path);
+    }
+out:
+    free(group);
+    free(text);
+    return rc;
+}
+
 /* ---- its processes ---- */
 
 struct listing {

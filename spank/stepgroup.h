@@ -35,4 +35,16 @@ bool stepgroup_contains(const struct stepgroup *group, const struct procfs *fs, 
  */
 ssize_t stepgroup_list(const struct stepgroup *group, pid_t *pids, size_t max, bool *more);
 
+/*
+ * The directory of the process's own group in the hierarchy that controls CPU time, not cut at the
+ * step, and how much of that path is the mount point, above which there are no groups. unified: it
+ * is version 2's. 0, or -1.
+ */
+struct stepgroup_cpu {
+    char directory[PATH_MAX];
+    size_t top;
+    bool unified;
+};
+int stepgroup_cpu(struct stepgroup_cpu *cpu, const struct procfs *fs, pid_t pid);
+
 #endif

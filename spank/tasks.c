@@ -970,3 +970,11 @@ unsigned tasks_workers(const struct tasks *t)
     }
     return workers;
 }
+
+unsigned tasks_orphans(const struct tasks *t)
+{
+    unsigned orphans = 0;
+    for (size_t i = 0; i < t->nprocesses; i++)
+        orphans += t->processes[i].class == TASK_LOADER && !t->processes[i].parent_known;
+    return orphans;
+}

@@ -86,7 +86,9 @@ struct task {
     uint8_t placed; /* enum placement */
     uint8_t tries;
     bool announced, sampled, given_up;
-    bool checked; /* bind.c: looked at whether it has inherited a loader's mask */
+    bool own_mask; /* bind.c: it, or its program, has chosen where it runs */
+    bool judged;   /* bind.c: that has been looked at */
+    bool checked;  /* bind.c: looked at whether it has inherited a loader's mask */
 };
 
 struct tasks {
@@ -157,6 +159,9 @@ int tasks_announce(struct tasks *tasks, pid_t pid, pid_t tid, bool on);
 
 /* Loader processes plus loader threads of other processes: what takes samples. */
 unsigned tasks_workers(const struct tasks *tasks);
+
+/* Loader processes whose rank is gone. */
+unsigned tasks_orphans(const struct tasks *tasks);
 
 /* Is it the turn of a task to be looked at, of those that need not be at every scan? One in four.
  */

@@ -63,6 +63,12 @@ tests_unit_test_recognition_SOURCES = tests/unit/test_recognition.c tests/unit/f
 tests_unit_test_recognition_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_recognition_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_recognition_LDADD = $(ADL_SPANK_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_verdict
+TESTS += tests/unit/test_verdict
+tests_unit_test_verdict_SOURCES = tests/unit/test_verdict.c tests/unit/rng.h
+tests_unit_test_verdict_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_verdict_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_verdict_LDADD = libadl_ctld.la libadl_common.la $(CMOCKA_LIBS)
 tests_unit_test_tasks_SOURCES = tests/unit/test_tasks.c
 tests_unit_test_tasks_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_tasks_CFLAGS = $(UNIT_CFLAGS)
@@ -190,6 +196,21 @@ tests_unit_test_record_SOURCES = tests/unit/test_record.c tests/unit/rng.h
 tests_unit_test_record_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_record_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)
 tests_unit_test_record_LDADD = libadl_record.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
+if HAVE_LIBSLURM
+check_PROGRAMS += tests/unit/test_recorder tests/unit/fake_slurmjob
+TESTS += tests/unit/test_recorder
+tests_unit_fake_slurmjob_SOURCES = tests/unit/fake_slurmjob.c
+tests_unit_fake_slurmjob_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_recorder_SOURCES = tests/unit/test_recorder.c tests/unit/rng.h \
+	tests/unit/fake_agents.c tests/unit/fake_agents.h \
+	ctld/jobwriter.c ctld/memberuse.c ctld/spool.c
+tests_unit_test_recorder_CPPFLAGS = $(UNIT_CPPFLAGS) -DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
+tests_unit_test_recorder_CFLAGS = $(UNIT_CFLAGS) $(LIBEVENT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
+tests_unit_test_recorder_LDADD = libadl_record.la libadl_common.la \
+	$(LIBEVENT_LIBS) $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
+else
+EXTRA_DIST += tests/unit/test_recorder.c tests/unit/fake_slurmjob.c
+endif
 
 # client and workload: the client library against an agent of the test's own; adltrain's parts, then
 # the program

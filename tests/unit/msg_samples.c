@@ -178,6 +178,10 @@ void sample_report(struct rng *rng, struct msg_report *m)
     m->failed = any_u32(rng);
     m->held_seq = any_u64(rng);
     m->held_is_own = any_bool(rng);
+    m->main_thread_s = any_amount_or_unknown(rng);
+    m->cpu_limit = any_amount_or_unknown(rng);
+    m->orphans = any_u32(rng);
+    m->left_alone = any_u32(rng);
 }
 
 static int write_register(struct rng *rng, struct wire_writer *w)
@@ -265,7 +269,8 @@ static int write_small(enum msg_type type, struct rng *rng, struct wire_writer *
         return msg_ack_write(w, &m);
     }
     case MSG_RENEW: {
-        struct msg_renew m = {any_interval(rng)};
+        struct msg_renew m = {.lease_ms = any_interval(rng)};
+        any_text(rng, m.verdict, sizeof(m.verdict), PRINTABLE_LETTERS);
         return msg_renew_write(w, &m);
     }
     case MSG_GOODBYE: {

@@ -132,6 +132,10 @@ static void report_arrives(void **state)
         assert_int_equal(got.io_wait, sent.io_wait);
         assert_true(got.loader_cpu_s == sent.loader_cpu_s && got.main_cpu_s == sent.main_cpu_s);
         assert_true(same_number(got.queue_s, sent.queue_s));
+        assert_true(same_number(got.main_thread_s, sent.main_thread_s));
+        assert_true(same_number(got.cpu_limit, sent.cpu_limit));
+        assert_int_equal(got.orphans, sent.orphans);
+        assert_int_equal(got.left_alone, sent.left_alone);
         assert_int_equal(got.read_bytes, sent.read_bytes);
         assert_true(same_number(got.gpu_busy, sent.gpu_busy));
         assert_true(same_number(got.samples, sent.samples));
@@ -198,11 +202,17 @@ static void small_messages_arrive(void **state)
     assert_int_equal(a2.tasks, 64);
     assert_int_equal(a2.failed, 3);
 
-    struct msg_renew r = {MSG_INTERVAL_MAX_MS}, r2;
+    struct msg_renew r = {MSG_INTERVAL_MAX_MS, "io-bound: it reads"}, r2;
     assert_int_equal(msg_renew_write(&writer, &r), 0);
     view = view_of(&writer);
     assert_int_equal(msg_renew_read(&view, &r2), 0);
     assert_int_equal(r2.lease_ms, MSG_INTERVAL_MAX_MS);
+    assert_string_equal(r2.verdict, "io-bound: it reads");
+    r.verdict[0] = '\0'; /* as controllers that say none */
+    assert_int_equal(msg_renew_write(&writer, &r), 0);
+    view = view_of(&writer);
+    assert_int_equal(msg_renew_read(&view, &r2), 0);
+    assert_string_equal(r2.verdict, "");
 
     struct msg_goodbye g = {123456, 7.5, (double)NAN, 0.25, 3, 1, 2}, g2;
     assert_int_equal(msg_goodbye_write(&writer, &g), 0);
@@ -641,8 +651,12 @@ static void drop_every_field(enum msg_type type, const struct frame *f)
         free(fewer.data);
     }
     /* Without its list of held CPUs a registration is one that holds nothing; an assignment without
-     * the number of its loans is an older controller's if there are none. */
-    assert_true(accepted <= (type == MSG_REGISTER || type == MSG_ASSIGN ? 1 : 0));
+     * the number of its loans is an older controller's if there are none; so is a renewal without a
+     * verdict, and a report without orphans and tasks left alone an older agent's. */
+    assert_true(accepted <= (type == MSG_REPORT ? 2
+                             : type == MSG_REGISTER || type == MSG_ASSIGN || type == MSG_RENEW
+                                 ? 1
+                                 : 0));
 }
 
 static void a_missing_field_is_refused(void **state)
