@@ -80,17 +80,28 @@ static void make_feasible(struct choice *choice, double *left)
     }
 }
 
-static void keep_best(struct choice *choice, struct dual *d)
+static void keep_if_better(const struct choice *choice, struct dual *d)
 {
-    double value;
+    double value = choice_value(choice);
 
-    make_feasible(choice, d->left);
-    value = choice_value(choice);
     if (value <= d->value)
         return;
     d->value = value;
     for (size_t i = 0; i < choice->nitems; i++)
         d->best[i] = choice->items[i].level;
+}
+
+/* Two ways to a whole answer: what is wished for at these prices, as far as it fits; and from the
+ * floors up, best value for the price first. */
+static void keep_best(struct choice *choice, struct dual *d)
+{
+    make_feasible(choice, d->left);
+    keep_if_better(choice, d);
+    for (size_t i = 0; i < choice->nitems; i++)
+        choice->items[i].level = 0;
+    memcpy(d->left, choice->room, choice->nrows * sizeof(*d->left));
+    (void)choice_fill(choice, d->prices, d->left);
+    keep_if_better(choice, d);
 }
 
 static void descend(struct choice *choice, struct dual *d)
@@ -122,7 +133,8 @@ static void descend(struct choice *choice, struct dual *d)
         for (size_t r = 0; r < choice->nrows; r++)
             d->prices[r] = fmax(0, d->prices[r] - step * d->slope[r]);
     }
-    (void)choose_at(choice, d->best_prices);
+    memcpy(d->prices, d->best_prices, choice->nrows * sizeof(*d->prices));
+    (void)choose_at(choice, d->prices);
     keep_best(choice, d);
 }
 
