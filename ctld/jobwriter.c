@@ -276,6 +276,7 @@ static int start_helper(struct jobwriter *w, char *reason, size_t reason_size)
     char path[PATH_MAX];
     int sockets[2] = {-1, -1}, words[2] = {-1, -1}, rc;
 
+    reap(-1, 0, w);
     if (w->dying != NO_PROCESS) {
         (void)snprintf(reason, reason_size, "the last " SLURMJOB_PROGRAM " is not gone yet");
         return -1;
