@@ -82,6 +82,7 @@ int daemon_detach(struct daemon *daemon)
     }
     if (pid > 0)
         _exit(EXIT_SUCCESS);
+    (void)umask(022); /* whatever the starter's was */
     if (chdir("/") < 0 || null_streams() < 0) {
         daemon_failed(daemon, "cannot leave the starter's folder and streams");
         _exit(EXIT_FAILURE);

@@ -125,7 +125,8 @@ int decide_claims(const struct decide *decide, struct node *node)
     return rc;
 }
 
-#define NEWCOMER_REPORTS 3u /* after which their demand is known well enough */
+#define GUESS_UNCERTAINTY 0.5 /* of a curve that is a guess, and the largest of any */
+#define NEWCOMER_REPORTS  3u  /* after which their demand is known well enough */
 
 /* ---- one decision -------------------------------------------------------------------------- */
 
@@ -342,6 +343,12 @@ static bool newcomer(const struct member *m, const struct decide *decide)
                                          (uint64_t)NEWCOMER_REPORTS * decide->conf->report_ms;
 }
 
+/* All that is known of its demand is that it is above what it uses, or not even that. */
+static bool is_guess(const struct entry *e)
+{
+    return e->curve.source != PRED_MEASURED || e->member->learner.exploring;
+}
+
 static int alloc_member_of(const struct decision *d, const struct entry *e, unsigned *ngroups,
                            struct alloc_member *a)
 {
@@ -363,10 +370,8 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
         .rate = e->curve.rate,
         .nrate = e->curve.ncores + 1,
         .gpu_rate = e->curve.gpu_rate,
-        /* A guess is there to be tried; only what was measured can be too close to call. */
-        .uncertainty = e->curve.source == PRED_MEASURED && !m->learner.exploring
-                           ? fmin(0.5, e->curve.demand_rel_sd)
-                           : 0,
+        .uncertainty =
+            is_guess(e) ? GUESS_UNCERTAINTY : fmin(GUESS_UNCERTAINTY, e->curve.demand_rel_sd),
         .sample_bytes = 0,
         .work = NAN,
     };
@@ -404,6 +409,67 @@ static int solve(struct decision *d, struct alloc_member *members, size_t n, uns
     return 0;
 }
 
+/*
+ * Once more from the last answer, which is a floor now, and with no doubt, for members whose demand
+ * is a guess, or for everybody.
+ */
+static int solve_again(struct decision *d, struct alloc_member *members, size_t n, unsigned ngroups,
+                       unsigned *cores, bool everybody)
+{
+    bool any = false, kept = d->kept;
+    int rc;
+
+    for (size_t i = 0, k = 0; i < d->nentries; i++) {
+        if (d->entries[i].part != PART_ACTIVE)
+            continue;
+        members[k].now = cores[k];
+        if (everybody || is_guess(&d->entries[i])) {
+            members[k].min = cores[k];
+            members[k].uncertainty = 0;
+            any = true;
+        }
+        k++;
+    }
+    if (!any)
+        return 0;
+    rc = solve(d, members, n, ngroups, cores);
+    d->kept = d->kept && kept;
+    return rc;
+}
+
+static bool cores_are_free(const struct decision *d, const struct alloc_member *members, size_t n,
+                           const unsigned *cores)
+{
+    for (size_t s = 0; s < d->nsites; s++) {
+        unsigned used = 0;
+
+        for (size_t i = 0; i < n; i++)
+            used += members[i].node == s ? cores[i] : 0;
+        if (used < d->pools[s].pool)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Doubt keeps cores from going back and forth between members (two equal jobs would take one from
+ * each other in turns), but it is no reason to leave cores idle: a guess may be tried with what
+ * others surely do not need, and what nobody has goes to whoever gains.
+ */
+static int solve_in_steps(struct decision *d, struct alloc_member *members, size_t n,
+                          unsigned ngroups, unsigned *cores)
+{
+    int rc = solve(d, members, n, ngroups, cores);
+
+    if (d->decide->conf->policy == CONF_POLICY_EVEN)
+        return rc;
+    if (rc == 0)
+        rc = solve_again(d, members, n, ngroups, cores, false);
+    if (rc == 0 && cores_are_free(d, members, n, cores))
+        rc = solve_again(d, members, n, ngroups, cores, true);
+    return rc;
+}
+
 static int allocate(struct decision *d)
 {
     struct alloc_member *members = calloc(d->nentries + 1, sizeof(*members));
@@ -417,7 +483,7 @@ static int allocate(struct decision *d)
         if (d->entries[i].part == PART_ACTIVE)
             rc = alloc_member_of(d, &d->entries[i], &ngroups, &members[n++]);
     if (rc == 0 && n > 0)
-        rc = solve(d, members, n, ngroups, cores);
+        rc = solve_in_steps(d, members, n, ngroups, cores);
     n = 0;
     for (size_t i = 0; i < d->nentries && rc == 0; i++)
         if (d->entries[i].part == PART_ACTIVE)

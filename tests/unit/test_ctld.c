@@ -492,6 +492,56 @@ static void test_lost_borrower(void **state)
     controller_discard(&c, false);
 }
 
+static int moves_of(const struct controller *c, const char *id)
+{
+    json_object *root = ask_json(c, "status", "");
+    int moves = json_object_get_int(get(member_of(root, id), "moves"));
+
+    json_object_put(root);
+    return moves;
+}
+
+/* gpu_busy NAN: nothing is known of their GPUs. */
+static void play_equals(double gpu_busy)
+{
+    struct controller c;
+    struct agent a, b;
+    struct agent *all[] = {&a, &b};
+    struct rng rng = {11};
+
+    controller_prepare(&c, NO_MAIN "MinHoldTime=0s\nNodeName=n1 PoolCores=8\n");
+    controller_start(&c);
+    agent_init(&a, 1, 0, "n1", "0-3");
+    agent_init(&b, 2, 0, "n1", "4-7");
+    make_hungry(&a);
+    make_hungry(&b);
+    agent_register(&c, &a);
+    agent_register(&c, &b);
+    for (unsigned t = 0; t < 50; t++) {
+        (void)agents_pump(all, 2, 100, NULL);
+        use_all(all, 2);
+        for (unsigned i = 0; i < 2; i++) {
+            all[i]->use_cores *= 1 - rng_below(&rng, 10) / 100.0;
+            all[i]->gpu_busy = gpu_busy * (1 - rng_below(&rng, 20) / 100.0);
+            agent_report(all[i], 100);
+        }
+    }
+    agents_settle(all, 2);
+    assert_in_range(moves_of(&c, "1.0") + moves_of(&c, "2.0"), 1, 2);
+    agent_free(&a);
+    agent_free(&b);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* Two equal jobs and a core too many: whoever has it keeps it, whatever the noise. */
+static void test_no_ping_pong(void **state)
+{
+    (void)state;
+    play_equals(NAN);
+    play_equals(0.6);
+}
+
 /* ---- restart, reload ----------------------------------------------------------------------- */
 
 #define MANY 8
@@ -1350,6 +1400,7 @@ int main(void)
         T(test_mute_member),
         T(test_lost_lender),
         T(test_lost_borrower),
+        T(test_no_ping_pong),
         T(test_restart_moves_nothing),
         T(test_reload),
         T(test_loans_are_named),
