@@ -11,6 +11,7 @@
 #include "trace.h"
 
 #include "predictor.h"
+#include "tables.h"
 
 #include <errno.h>
 #include <math.h>
@@ -50,6 +51,19 @@ static const struct model models[] = {
 #define NMODELS (sizeof(models) / sizeof(*models))
 #define NIMAGE  5u
 
+/*
+ * The families that the A-Dloader paper names. How fast a GPU trains them is the predictor's; that
+ * one core loads 262 samples/s and cores hinder one another by 0.1 is what Synergy measured for
+ * ResNet-50.
+ */
+static const char *const named[] = {"resnet18",        "resnet50",        "resnet101",
+                                    "vgg16",           "mobilenet-v2",    "efficientnet-b0",
+                                    "efficientnet-b3", "nasnet-a-mobile", "nasnet-a-large"};
+#define NNAMED          (sizeof(named) / sizeof(*named))
+#define NAMED_CORE_RATE 262.0
+#define NAMED_BETA      0.1
+#define NAMED_BATCH     64u
+
 /* ---- random numbers ------------------------------------------------------------------------ */
 
 uint64_t trace_random(uint64_t *state)
@@ -83,7 +97,7 @@ static double exponential(uint64_t *state, double mean)
 const char *trace_spec_usage(void)
 {
     return "jobs=N,nodes=N,gpus=N,cores=N (of a node),load=X,hours=X,modest=SHARE,job_gpus=N,"
-           "job_nodes=N,pool=all|running,seed=N";
+           "job_nodes=N,pool=all|running,seed=N,mix=measured|named,gpu=NAME,precision=NAME";
 }
 
 static int spec_key(struct trace_spec *spec, const char *key, const char *value)
@@ -91,6 +105,18 @@ static int spec_key(struct trace_spec *spec, const char *key, const char *value)
     double number = 0;
     char *end;
 
+    if (strcmp(key, "mix") == 0) {
+        spec->mix = strcmp(value, "named") == 0 ? TRACE_MIX_NAMED : TRACE_MIX_MEASURED;
+        return spec->mix == TRACE_MIX_NAMED || strcmp(value, "measured") == 0 ? 0 : -1;
+    }
+    if (strcmp(key, "gpu") == 0)
+        return snprintf(spec->gpu, sizeof(spec->gpu), "%s", value) < (int)sizeof(spec->gpu) ? 0
+                                                                                            : -1;
+    if (strcmp(key, "precision") == 0)
+        return snprintf(spec->precision, sizeof(spec->precision), "%s", value) <
+                       (int)sizeof(spec->precision)
+                   ? 0
+                   : -1;
     if (strcmp(key, "pool") == 0) {
         spec->pool_all = strcmp(value, "all") == 0;
         return spec->pool_all || strcmp(value, "running") == 0 ? 0 : -1;
@@ -150,6 +176,8 @@ int trace_spec_parse(const char *text, struct trace_spec *spec, char *error, siz
                                 .hours = 1,
                                 .modest = 0.5,
                                 .seed = 1,
+                                .gpu = "v100",
+                                .precision = "amp",
                                 .pool_all = true};
     if (strlen(text) >= sizeof(copy)) {
         snprintf(error, error_size, "too long; known are %s", trace_spec_usage());
@@ -177,29 +205,35 @@ int trace_spec_parse(const char *text, struct trace_spec *spec, char *error, siz
 
 /* ---- making it ----------------------------------------------------------------------------- */
 
-static int make_curve(const struct model *m, unsigned cores, struct trace_curve *curve)
+/* The predictor's curve of what stands in curve, for one GPU. */
+static int predict_curve(struct trace_curve *curve, unsigned cores)
+{
+    struct pred_job job;
+    struct pred_curve predicted;
+
+    pred_job_init(&job);
+    job.gpus = job.gpus_total = job.nodes = 1;
+    job.gpu_rate.value = curve->gpu_rate;
+    job.core_rate.value = curve->core_rate;
+    job.beta.value = curve->beta;
+    if (pred_curve_static(&job, cores, &predicted) < 0)
+        return -1;
+    curve->rate = predicted.rate;
+    curve->nrate = predicted.ncores + 1;
+    predicted.rate = NULL;
+    pred_curve_free(&predicted);
+    return 0;
+}
+
+static int measured_curve(const struct model *m, unsigned cores, struct trace_curve *curve)
 {
     *curve = (struct trace_curve){.io_rate = NAN, .core_rate = NAN};
     snprintf(curve->name, sizeof(curve->name), "%s", m->name);
     if (m->core_rate > 0) {
-        struct pred_job job;
-        struct pred_curve predicted;
-
         curve->gpu_rate = m->gpu_rate;
         curve->core_rate = m->core_rate;
         curve->beta = m->beta;
-        pred_job_init(&job);
-        job.gpus = job.gpus_total = job.nodes = 1;
-        job.gpu_rate.value = m->gpu_rate;
-        job.core_rate.value = m->core_rate;
-        job.beta.value = m->beta;
-        if (pred_curve_static(&job, cores, &predicted) < 0)
-            return -1;
-        curve->rate = predicted.rate;
-        curve->nrate = predicted.ncores + 1;
-        predicted.rate = NULL;
-        pred_curve_free(&predicted);
-        return 0;
+        return predict_curve(curve, cores);
     }
     curve->rate = calloc(13, sizeof(*curve->rate));
     if (curve->rate == NULL)
@@ -209,6 +243,35 @@ static int make_curve(const struct model *m, unsigned cores, struct trace_curve 
         curve->gpu_rate = fmax(curve->gpu_rate, curve->rate[c]);
     }
     return 0;
+}
+
+static int named_curve(const char *name, const struct trace_spec *spec,
+                       const struct pred_tables *tables, struct trace_curve *curve, char *error,
+                       size_t error_size)
+{
+    const struct pred_model *model = pred_tables_model(tables, name);
+    const struct pred_gpu *gpu = pred_tables_gpu(tables, spec->gpu);
+    int precision = pred_precision_parse(spec->precision);
+    struct pred_curve alone;
+    struct pred_job job;
+
+    *curve = (struct trace_curve){.io_rate = NAN, .core_rate = NAMED_CORE_RATE, .beta = NAMED_BETA};
+    snprintf(curve->name, sizeof(curve->name), "%s", name);
+    pred_job_init(&job);
+    if (model == NULL || gpu == NULL || precision < 0 ||
+        !pred_tables_apply(model, gpu, (enum pred_precision)precision, &job)) {
+        snprintf(error, error_size, "the tables do not say how fast a %s trains %s in %s",
+                 spec->gpu, name, spec->precision);
+        return -1;
+    }
+    job.gpus = job.gpus_total = job.nodes = 1;
+    job.batch = NAMED_BATCH;
+    job.core_rate.value = NAMED_CORE_RATE;
+    if (pred_curve_static(&job, 1, &alone) < 0)
+        return -1;
+    curve->gpu_rate = alone.gpu_rate;
+    pred_curve_free(&alone);
+    return predict_curve(curve, spec->cores);
 }
 
 /* 1, 2, 4, .. up to most, each as likely. */
@@ -221,6 +284,17 @@ static unsigned power_of_two(uint64_t *state, unsigned most)
     return 1u << (unsigned)(trace_uniform(state) * choices);
 }
 
+/* Where in the trace's curves a job's is: of the kind that the spec asks for. */
+static unsigned choose_curve(const struct trace *t, const struct trace_spec *spec, uint64_t *state)
+{
+    bool modest = trace_uniform(state) < spec->modest;
+    double at = trace_uniform(state);
+
+    if (spec->mix == TRACE_MIX_NAMED)
+        return (unsigned)(at * (double)t->ncurves);
+    return modest ? NIMAGE + (unsigned)(at * ((double)NMODELS - NIMAGE)) : (unsigned)(at * NIMAGE);
+}
+
 static void make_jobs(struct trace *t, const struct trace_spec *spec)
 {
     uint64_t state = spec->seed * 0x9e3779b97f4a7c15ULL + 1;
@@ -228,12 +302,10 @@ static void make_jobs(struct trace *t, const struct trace_spec *spec)
 
     for (unsigned i = 0; i < spec->jobs; i++) {
         struct trace_job *job = &t->jobs[i];
-        bool modest = trace_uniform(&state) < spec->modest;
-        unsigned first = modest ? NIMAGE : 0, n = modest ? (unsigned)NMODELS - NIMAGE : NIMAGE;
         double seconds;
 
         snprintf(job->name, sizeof(job->name), "j%u", i);
-        job->curve = first + (unsigned)(trace_uniform(&state) * n);
+        job->curve = choose_curve(t, spec, &state);
         job->nodes = power_of_two(&state, spec->job_nodes);
         job->gpus = power_of_two(&state, spec->job_gpus);
         job->weight = 1;
@@ -250,10 +322,29 @@ static void make_jobs(struct trace *t, const struct trace_spec *spec)
     t->njobs = spec->jobs;
 }
 
-struct trace *trace_generate(const struct trace_spec *spec)
+static int make_curves(struct trace *t, const struct trace_spec *spec,
+                       const struct pred_tables *tables, char *error, size_t error_size)
+{
+    size_t n = spec->mix == TRACE_MIX_NAMED ? NNAMED : NMODELS;
+
+    for (; t->ncurves < n; t->ncurves++) {
+        struct trace_curve *curve = &t->curves[t->ncurves];
+        int rc = spec->mix == TRACE_MIX_NAMED
+                     ? named_curve(named[t->ncurves], spec, tables, curve, error, error_size)
+                     : measured_curve(&models[t->ncurves], spec->cores, curve);
+
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct trace *trace_generate(const struct trace_spec *spec, const struct pred_tables *tables,
+                             char *error, size_t error_size)
 {
     struct trace *t = calloc(1, sizeof(*t));
 
+    snprintf(error, error_size, "not enough memory");
     if (t == NULL)
         return NULL;
     *t = (struct trace){.nnodes = spec->nodes,
@@ -261,14 +352,10 @@ struct trace *trace_generate(const struct trace_spec *spec)
                         .gpus = spec->gpus,
                         .main_per_gpu = 1,
                         .pool_all = spec->pool_all};
-    t->curves = calloc(NMODELS, sizeof(*t->curves));
+    t->curves = calloc(NMODELS + NNAMED, sizeof(*t->curves));
     t->jobs = calloc(spec->jobs, sizeof(*t->jobs));
-    for (size_t i = 0; t->curves != NULL && t->jobs != NULL && i < NMODELS; i++) {
-        if (make_curve(&models[i], spec->cores, &t->curves[i]) < 0)
-            break;
-        t->ncurves++;
-    }
-    if (t->ncurves < NMODELS) {
+    if (t->curves == NULL || t->jobs == NULL ||
+        make_curves(t, spec, tables, error, error_size) < 0) {
         trace_free(t);
         return NULL;
     }

@@ -7,6 +7,7 @@
 #include "strict.h"
 #include "svg.h"
 #include "table.h"
+#include "tables.h"
 #include "trace.h"
 
 #include <errno.h>
@@ -296,25 +297,41 @@ static int simulate(const struct cli *cli, const struct asked *a, const struct t
     return status;
 }
 
-static int generate(const struct cli *cli, const char *text)
+static int write_trace(const struct cli *cli, const struct trace_spec *spec,
+                       struct pred_tables *tables)
 {
-    struct trace_spec spec;
-    struct trace *trace;
+    const char *folder = cli_value(cli, "tables");
+    struct trace *trace = NULL;
     char error[512] = "";
-    int rc;
+    int rc = 0;
 
-    if (cli->argc > 0)
-        return cli_usage_error(cli, "--generate writes a trace and reads none");
-    if (trace_spec_parse(text, &spec, error, sizeof(error)) < 0)
-        return cli_usage_error(cli, "--generate: %s", error);
-    trace = trace_generate(&spec);
+    if (spec->mix == TRACE_MIX_NAMED)
+        rc = pred_tables_read(tables, folder != NULL ? folder : ADL_DATADIR, error, sizeof(error));
+    if (rc == 0)
+        trace = trace_generate(spec, tables, error, sizeof(error));
     if (trace == NULL) {
-        cli_error("not enough memory");
+        cli_error("%s", error);
         return CLI_FAILURE;
     }
     rc = trace_print(trace, stdout);
     trace_free(trace);
     return rc < 0 ? CLI_FAILURE : CLI_OK;
+}
+
+static int generate(const struct cli *cli, const char *text)
+{
+    struct pred_tables tables = {0};
+    struct trace_spec spec;
+    char error[512] = "";
+    int status;
+
+    if (cli->argc > 0)
+        return cli_usage_error(cli, "--generate writes a trace and reads none");
+    if (trace_spec_parse(text, &spec, error, sizeof(error)) < 0)
+        return cli_usage_error(cli, "--generate: %s", error);
+    status = write_trace(cli, &spec, &tables);
+    pred_tables_free(&tables);
+    return status;
 }
 
 static int run(const struct cli *cli)
@@ -355,6 +372,7 @@ static const struct cli_option options[] = {
     {"seed", "N", "of the errors; default 1"},
     {"plot", "FILE", "also draw a timeline and bars into FILE, as SVG"},
     {"generate", "SPEC", "write a trace instead: jobs=100,load=1.2,..."},
+    {"tables", "FOLDER", "where models.csv and gpus.csv are, for mix=named"},
     {NULL, NULL, NULL},
 };
 

@@ -44,12 +44,20 @@ struct trace *trace_parse(const char *text, size_t length, char *error, size_t e
 int trace_print(const struct trace *trace, FILE *out);
 void trace_free(struct trace *trace);
 
+/* Which models arrive. */
+enum trace_mix {
+    TRACE_MIX_MEASURED, /* Synergy's, with measured loader curves */
+    TRACE_MIX_NAMED     /* those that the A-Dloader paper names: curves as the predictor has them */
+};
+
 struct trace_spec {
-    unsigned jobs, nodes, gpus, cores; /* gpus and cores of a node */
-    unsigned job_gpus, job_nodes;      /* most of a job: 1, 2, 4, .. up to these, at random */
-    double load;                       /* offered GPU time over GPU time that there is */
-    double hours;                      /* mean time that a job trains at full speed */
-    double modest; /* share of jobs whose loaders need little (language, audio) */
+    enum trace_mix mix;
+    char gpu[TRACE_NAME_MAX], precision[TRACE_NAME_MAX]; /* for TRACE_MIX_NAMED */
+    unsigned jobs, nodes, gpus, cores;                   /* gpus and cores of a node */
+    unsigned job_gpus, job_nodes; /* most of a job: 1, 2, 4, .. up to these, at random */
+    double load;                  /* offered GPU time over GPU time that there is */
+    double hours;                 /* mean time that a job trains at full speed */
+    double modest;                /* share of jobs whose loaders need little (language, audio) */
     uint64_t seed;
     bool pool_all;
 };
@@ -59,8 +67,11 @@ struct trace_spec {
 int trace_spec_parse(const char *text, struct trace_spec *spec, char *error, size_t error_size);
 const char *trace_spec_usage(void);
 
-/* Poisson arrivals of named models. NULL: out of memory. */
-struct trace *trace_generate(const struct trace_spec *spec);
+/* Poisson arrivals. tables: of models and GPUs, for TRACE_MIX_NAMED alone. NULL with a sentence in
+ * error. */
+struct pred_tables;
+struct trace *trace_generate(const struct trace_spec *spec, const struct pred_tables *tables,
+                             char *error, size_t error_size);
 
 /* Repeatable random numbers: splitmix64. */
 uint64_t trace_random(uint64_t *state);
