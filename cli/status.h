@@ -28,10 +28,10 @@ extern const struct doc_rule status_borrow_rules[];
         {"loader_use_cores", DOC_NUMBER, false, NULL},                                             \
         {"gpu_busy_share", DOC_NUMBER, false, NULL}, {"samples_per_s", DOC_NUMBER, false, NULL},   \
         {"demand_cores", DOC_NUMBER, false, NULL}, {"verdict", DOC_TEXT, false, NULL},             \
-        {"evidence", DOC_TEXT, false, NULL}, {"advice", DOC_TEXT, false, NULL},                    \
-        {"moves", DOC_NUMBER, false, NULL}, {"drift", DOC_NUMBER, false, NULL},                    \
-        {"failed_binds", DOC_NUMBER, false, NULL}, {"age_s", DOC_NUMBER, false, NULL},             \
-        {"report_age_s", DOC_NUMBER, false, NULL},                                                 \
+        {"quota_cores", DOC_NUMBER, false, NULL}, {"evidence", DOC_TEXT, false, NULL},             \
+        {"advice", DOC_TEXT, false, NULL}, {"moves", DOC_NUMBER, false, NULL},                     \
+        {"drift", DOC_NUMBER, false, NULL}, {"failed_binds", DOC_NUMBER, false, NULL},             \
+        {"age_s", DOC_NUMBER, false, NULL}, {"report_age_s", DOC_NUMBER, false, NULL},             \
     {                                                                                              \
         "hints", DOC_TEXT, false, NULL                                                             \
     }

@@ -320,6 +320,7 @@ static void take_report(struct session *session, const struct wire_view *view)
     member->drift = r.drift;
     member->failed_binds = r.failed;
     member->gpu_busy = (float)demand_busy(&r, &clocked);
+    member->quota = r.cpu_limit > 0 ? (float)r.cpu_limit : NAN;
     demand_observe(member, &r, now);
     if (demand_judge(member, &r))
         member->verdict_news = true;

@@ -240,6 +240,7 @@ static void put_measured(struct filler *f, const struct ctld *ctld, const struct
     put_number(f, "gpu_busy_share", (double)m->gpu_busy);
     put_number(f, "samples_per_s", m->learner.rate);
     put_number(f, "demand_cores", (double)m->demand);
+    put_number(f, "quota_cores", (double)m->quota);
     put_text(f, "verdict", demand_verdict(m));
     put_verdict_words(f, m);
     put_count(f, "moves", m->moves);

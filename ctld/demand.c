@@ -139,12 +139,30 @@ void demand_observe(struct member *member, const struct msg_report *report, uint
     (void)pred_learner_observe(&member->learner, &job, &o);
 }
 
+/* Cores beyond a bandwidth quota only make the step be throttled. */
+static void bound_by_quota(struct pred_curve *curve, double quota)
+{
+    unsigned last = quota >= 1 ? (unsigned)fmin(quota, curve->ncores) : 1;
+
+    for (unsigned c = last + 1; c <= curve->ncores; c++) {
+        curve->rate[c] = curve->rate[last];
+        curve->low[c] = curve->low[last];
+        curve->high[c] = curve->high[last];
+        curve->limit[c] = curve->limit[last];
+    }
+    curve->demand = fmin(curve->demand, fmax(1, floor(quota)));
+}
+
 int demand_curve(const struct member *member, unsigned ncores, struct pred_curve *curve)
 {
     struct pred_job job;
 
     demand_job(member, &job);
-    return pred_learner_curve(&member->learner, &job, ncores, curve);
+    if (pred_learner_curve(&member->learner, &job, ncores, curve) < 0)
+        return -1;
+    if (member->quota > 0)
+        bound_by_quota(curve, (double)member->quota);
+    return 0;
 }
 
 void demand_remember(struct member *member, bool loaders)

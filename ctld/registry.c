@@ -365,6 +365,7 @@ struct member *registry_add(struct registry *registry, const char *node_name, ui
     member->step = step;
     member->demand = NAN;
     member->gpu_busy = NAN;
+    member->quota = NAN;
     verdict_init(&member->verdict);
     pred_learner_init(&member->learner);
     link_member(registry, member);

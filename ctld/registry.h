@@ -77,6 +77,7 @@ struct member {
     uint64_t state_sent_ms;   /* when the learned state last went out */
     uint32_t loader_tasks, workers, drift, failed_binds;
     float gpu_busy, main_use; /* last report; NAN unknown; cores */
+    float quota; /* cores that a bandwidth quota allows the step; NAN no limit */
     struct verdict_state verdict;
     uint32_t reports;  /* on this connection */
     bool verdict_news; /* the agent has not been told of the verdict yet */

@@ -63,6 +63,13 @@ tests_unit_test_recognition_SOURCES = tests/unit/test_recognition.c tests/unit/f
 tests_unit_test_recognition_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_recognition_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_recognition_LDADD = $(ADL_SPANK_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_bind
+TESTS += tests/unit/test_bind
+tests_unit_test_bind_SOURCES = tests/unit/test_bind.c tests/unit/fake_proc.c tests/unit/fake_proc.h
+tests_unit_test_bind_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_bind_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_bind_LDADD = $(ADL_SPANK_TEST_LIBS)
+tests_unit_test_bind_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
 check_PROGRAMS += tests/unit/test_verdict
 TESTS += tests/unit/test_verdict
 tests_unit_test_verdict_SOURCES = tests/unit/test_verdict.c tests/unit/rng.h
