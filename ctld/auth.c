@@ -4,8 +4,8 @@
 #include "auth.h"
 
 #include "ctld.h"
+#include "offload.h"
 #include "session.h"
-#include "workers.h"
 
 #include <errno.h>
 #include <munge.h>

@@ -51,7 +51,7 @@ adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
 	ctld/server.c ctld/server.h \
 	ctld/session.c ctld/session.h \
 	ctld/topostore.c ctld/topostore.h \
-	ctld/workers.c ctld/workers.h
+	ctld/offload.c ctld/offload.h
 adloaderctld_CPPFLAGS = $(AM_CPPFLAGS) -DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 adloaderctld_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
 adloaderctld_LDADD = libadl_ctld.la libadl_record.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \

@@ -4,8 +4,8 @@
 #include "topostore.h"
 
 #include "log.h"
+#include "offload.h"
 #include "wire.h"
-#include "workers.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Threads for what may take long. See workers.h. */
 #include "config.h"
 
-#include "workers.h"
+#include "offload.h"
 
 #include "log.h"
 

@@ -5,8 +5,8 @@
  * run() is called in a thread and may touch nothing but its own piece of work; done() is called in
  * the loop and then owns it; discard() frees one that nobody waits for any more.
  */
-#ifndef ADLOADER_WORKERS_H
-#define ADLOADER_WORKERS_H
+#ifndef ADLOADER_OFFLOAD_H
+#define ADLOADER_OFFLOAD_H
 
 #include <event2/event.h>
 #include <stdbool.h>
