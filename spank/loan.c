@@ -264,7 +264,7 @@ static bool hear_borrower(const struct loans *l, struct loan_borrower *b)
     if (sscanf(text, "borrow %" SCNu32 " %" SCNu32 " %n", &job, &step, &at) != 2 || at < 0 ||
         cpus_parse(&cpus, text + at) < 0)
         return false;
-    if (!cpus_is_subset(&cpus, l->own)) {
+    if (cpus_is_empty(&cpus) || !cpus_is_subset(&cpus, l->own)) {
         log_debug("step %u.%u wants to borrow CPUs that are not ours", (unsigned)job,
                   (unsigned)step);
         cpus_free(&cpus);

@@ -88,6 +88,12 @@ tests_unit_test_cpuset_SOURCES = tests/unit/test_cpuset.c
 tests_unit_test_cpuset_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_cpuset_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_cpuset_LDADD = $(ADL_SPANK_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_loan
+TESTS += tests/unit/test_loan
+tests_unit_test_loan_SOURCES = tests/unit/test_loan.c
+tests_unit_test_loan_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_loan_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_loan_LDADD = $(ADL_SPANK_TEST_LIBS)
 
 # common
 check_PROGRAMS += tests/unit/test_cpus
