@@ -32,11 +32,15 @@ static unsigned borrowed(const struct whatif_member *m)
 /* Of its own loader cores, those in use by others. */
 static unsigned lent(const struct whatif *w, const struct whatif_member *m)
 {
+    const struct whatif_node *node = &w->nodes[m->node];
     unsigned n = 0;
 
-    for (size_t i = 0; i < w->nmembers; i++)
-        if (&w->members[i] != m && w->members[i].node == m->node)
-            n += count_of(&m->claim, &w->members[i].cpus, true);
+    for (size_t k = 0; k < node->nmembers; k++) {
+        const struct whatif_member *other = &w->members[w->by_node[node->first + k]];
+
+        if (other != m)
+            n += count_of(&m->claim, &other->cpus, true);
+    }
     return n;
 }
 

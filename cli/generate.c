@@ -195,9 +195,12 @@ int trace_spec_parse(const char *text, struct trace_spec *spec, char *error, siz
             return -1;
         }
     }
-    if (spec->cores < spec->gpus || spec->job_gpus > spec->gpus || spec->job_nodes > spec->nodes) {
+    if ((double)spec->nodes * spec->gpus > TRACE_GPUS_MAX || spec->cores < spec->gpus ||
+        spec->job_gpus > spec->gpus || spec->job_nodes > spec->nodes) {
         snprintf(error, error_size,
-                 "a node needs a core for each GPU, and a job has to fit the machine");
+                 "a node needs a core for each GPU, a job has to fit the machine, and there are at "
+                 "most %u GPUs",
+                 TRACE_GPUS_MAX);
         return -1;
     }
     return 0;

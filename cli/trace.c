@@ -150,6 +150,8 @@ static int line_nodes(struct parsing *p, char **save)
         return refuse(p, "nodes needs count, cores and gpus");
     if (cores < gpus * main_cores)
         return refuse(p, "%g cores are less than the main cores of %g GPUs", cores, gpus);
+    if (count * gpus > TRACE_GPUS_MAX)
+        return refuse(p, "more than %u GPUs in all", TRACE_GPUS_MAX);
     if (strcmp(pool, "all") != 0 && strcmp(pool, "running") != 0)
         return refuse(p, "pool=%.64s has to be all or running", pool);
     p->trace->nnodes = (unsigned)count;

@@ -13,6 +13,7 @@
 #define TRACE_NAME_MAX   64
 #define TRACE_JOBS_MAX   1000000u
 #define TRACE_CURVES_MAX 4096u
+#define TRACE_GPUS_MAX   1000000u
 
 struct trace_curve {
     char name[TRACE_NAME_MAX];

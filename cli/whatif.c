@@ -397,11 +397,9 @@ static bool divide_node(struct reading *r, unsigned index)
     }
     if (cpus_copy(&node->pool, &node->extra) < 0)
         return no_memory(r);
-    for (size_t i = 0; i < w->nmembers; i++) {
-        struct whatif_member *m = &w->members[i];
+    for (size_t k = 0; k < node->nmembers; k++) {
+        struct whatif_member *m = &w->members[w->by_node[node->first + k]];
 
-        if (m->node != index)
-            continue;
         if (cpus_copy(&m->claim, &m->own) < 0)
             return no_memory(r);
         cpus_andnot(&m->claim, &node->reserved);
@@ -476,26 +474,45 @@ static bool read_rules(struct reading *r)
 }
 
 /* Loaders that run now do so on different CPUs. */
-static bool check_held(struct reading *r)
+static bool check_held(struct reading *r, const struct whatif_node *node)
 {
-    struct whatif *w = r->w;
+    struct cpus seen = CPUS_EMPTY;
     bool good = true;
 
-    for (size_t n = 0; n < w->nnodes && good; n++) {
-        struct cpus seen = CPUS_EMPTY;
+    for (size_t k = 0; k < node->nmembers && good; k++) {
+        const struct whatif_member *m = &r->w->members[r->w->by_node[node->first + k]];
 
-        for (size_t i = 0; i < w->nmembers && good; i++) {
-            if (w->members[i].node != n)
-                continue;
-            if (cpus_intersects(&seen, &w->members[i].held))
-                good = refuse(r, "%s: some of its held_cpus are held by another member",
-                              w->members[i].id);
-            else
-                good = cpus_or(&seen, &w->members[i].held) == 0 || no_memory(r);
-        }
-        cpus_free(&seen);
+        if (cpus_intersects(&seen, &m->held))
+            good = refuse(r, "%s: some of its held_cpus are held by another member", m->id);
+        else
+            good = cpus_or(&seen, &m->held) == 0 || no_memory(r);
     }
+    cpus_free(&seen);
     return good;
+}
+
+/* List members node by node, in the document's order on each. */
+static bool sort_by_node(struct reading *r)
+{
+    struct whatif *w = r->w;
+    size_t next = 0;
+
+    w->by_node = calloc(w->nmembers + 1, sizeof(*w->by_node));
+    if (w->by_node == NULL)
+        return no_memory(r);
+    for (size_t i = 0; i < w->nmembers; i++)
+        w->nodes[w->members[i].node].nmembers++;
+    for (size_t n = 0; n < w->nnodes; n++) {
+        w->nodes[n].first = next;
+        next += w->nodes[n].nmembers;
+        w->nodes[n].nmembers = 0;
+    }
+    for (size_t i = 0; i < w->nmembers; i++) {
+        struct whatif_node *node = &w->nodes[w->members[i].node];
+
+        w->by_node[node->first + node->nmembers++] = i;
+    }
+    return true;
 }
 
 static bool read_all(struct reading *r)
@@ -524,13 +541,18 @@ static bool read_all(struct reading *r)
     for (size_t i = 0; i < w->nmembers; i++)
         if (!read_member(r, doc_at(members, i), i))
             return false;
+    if (!sort_by_node(r))
+        return false;
     for (unsigned n = 0; n < w->nnodes; n++)
         if (!divide_node(r, n))
             return false;
     for (size_t i = 0; i < w->nmembers; i++)
         if (!fill_input(r, doc_at(members, i), i))
             return false;
-    return check_held(r);
+    for (size_t n = 0; n < w->nnodes; n++)
+        if (!check_held(r, &w->nodes[n]))
+            return false;
+    return true;
 }
 
 struct whatif *whatif_read(const char *text, size_t length, const char *tables, char *error,
@@ -581,6 +603,7 @@ void whatif_free(struct whatif *w)
         cpus_free(&m->cpus);
         free(m->rate);
     }
+    free(w->by_node);
     free(w->nodes);
     free(w->members);
     free(w->input);
@@ -670,31 +693,29 @@ static int rate_members(struct whatif *w)
     return 0;
 }
 
-static int place_node(struct whatif *w, unsigned node)
+static int place_node(struct whatif *w, const struct whatif_node *node)
 {
-    struct place_member *p = calloc(w->nmembers + 1, sizeof(*p));
-    size_t n = 0;
+    struct place_member *p = calloc(node->nmembers + 1, sizeof(*p));
     int rc;
 
     if (p == NULL)
         return -1;
-    for (size_t i = 0; i < w->nmembers; i++) {
-        struct whatif_member *m = &w->members[i];
+    for (size_t k = 0; k < node->nmembers; k++) {
+        const struct whatif_member *m = &w->members[w->by_node[node->first + k]];
 
-        if (m->node == node)
-            p[n++] = (struct place_member){.job = m->job_index,
-                                           .count = m->cores,
-                                           .claim = m->claim,
-                                           .held = m->held,
-                                           .near = m->near};
+        p[k] = (struct place_member){.job = m->job_index,
+                                     .count = m->cores,
+                                     .claim = m->claim,
+                                     .held = m->held,
+                                     .near = m->near};
     }
-    rc = place_loaders(w->nodes[node].topo, &w->nodes[node].pool, p, n);
-    n = 0;
-    for (size_t i = 0; rc == 0 && i < w->nmembers; i++)
-        if (w->members[i].node == node) {
-            cpus_move(&w->members[i].cpus, &p[n++].cpus);
-            w->members[i].local = place_local_share(&w->members[i].cpus, &w->members[i].near);
-        }
+    rc = place_loaders(node->topo, &node->pool, p, node->nmembers);
+    for (size_t k = 0; rc == 0 && k < node->nmembers; k++) {
+        struct whatif_member *m = &w->members[w->by_node[node->first + k]];
+
+        cpus_move(&m->cpus, &p[k].cpus);
+        m->local = place_local_share(&m->cpus, &m->near);
+    }
     free(p);
     return rc;
 }
@@ -707,7 +728,7 @@ int whatif_solve(struct whatif *w, char *error, size_t error_size)
         return -1;
     }
     for (unsigned n = 0; n < w->nnodes; n++)
-        if (place_node(w, n) < 0) {
+        if (place_node(w, &w->nodes[n]) < 0) {
             snprintf(error, error_size,
                      "node %.64s: its pool names CPUs that it does not have, or memory is short",
                      w->nodes[n].name);

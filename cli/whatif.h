@@ -24,6 +24,7 @@ struct whatif_node {
     struct cpus owned;           /* by members */
     struct cpus main;            /* main cores of all */
     struct cpus pool;            /* to divide */
+    size_t first, nmembers;      /* whatif.by_node[first .. first + nmembers) run here */
 };
 
 struct whatif_member {
@@ -52,6 +53,7 @@ struct whatif {
     struct whatif_member *members;
     struct alloc_member *input; /* a member */
     size_t nmembers, njobs;
+    size_t *by_node; /* indexes of members, in the order of their nodes */
     double io_bytes_per_s, min_gain;
     struct alloc_result result;
 };

@@ -35,6 +35,16 @@ tests_fuzz_fuzz_predictor_SOURCES = tests/fuzz/fuzz_predictor.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_predictor_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_predictor_LDADD = libadl_predictor.la libadl_common.la
 
+# what users write for allocate and simulate
+check_PROGRAMS += tests/fuzz/fuzz_whatif tests/fuzz/fuzz_trace
+TESTS += tests/fuzz/fuzz_whatif tests/fuzz/fuzz_trace
+tests_fuzz_fuzz_whatif_SOURCES = tests/fuzz/fuzz_whatif.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_whatif_CPPFLAGS = $(FUZZ_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
+tests_fuzz_fuzz_whatif_LDADD = $(ADL_CLI_LIBS)
+tests_fuzz_fuzz_trace_SOURCES = tests/fuzz/fuzz_trace.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_trace_CPPFLAGS = $(FUZZ_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
+tests_fuzz_fuzz_trace_LDADD = $(ADL_CLI_LIBS)
+
 # With libFuzzer: everything is compiled anew, since the code under test has to be instrumented.
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
