@@ -115,12 +115,12 @@ static int print_people(const struct whatif *w)
     printf("\nPolicy %s, guarantee %s: value %.6g (%s)", alloc_policy_name(w->policy),
            alloc_guarantee_name(w->guarantee), r->value, value_unit(w->policy));
     if (w->policy != ALLOC_EVEN && w->policy != ALLOC_STATIC) {
-        if (r->kept && r->moves == 0)
-            printf(", at most %.6g; not worth moving anything", r->upper_bound);
-        else if (r->upper_bound > r->value + 1e-9 * fabs(r->value))
-            printf(", at most %.6g", r->upper_bound);
-        else
+        if (r->upper_bound <= r->value + 1e-9 * fabs(r->value))
             printf(", the optimum");
+        else if (r->kept && r->moves == 0)
+            printf(", at most %.6g; not worth moving anything", r->upper_bound);
+        else
+            printf(", at most %.6g", r->upper_bound);
     }
     printf(". Moves: %u cores.\n", r->moves);
     return CLI_OK;
