@@ -18,6 +18,35 @@ policies_of() {
     done
 }
 
+# A job's figures out of its own summary: samples seconds rate busy (T/G) ms-a-sample moves mean-cores
+figures='
+    def cpus: if . == "" then [] else split(",") | map(split("-") | map(tonumber) | if length == 2 then [range(.[0]; .[1] + 1)] else . end) | add end;
+    . as $s | (.all_ranks // .) as $all | [.loader_cores[] | [.[0], (.[3] | cpus)]] as $had |
+    [$all.samples, $all.seconds, $all.samples_per_s, $all.samples_per_s / (.gpu_model.rate_samples_per_s * .ranks), .loader.cpu_ms_mean,
+     ([range(1; $had | length) | ($had[.][1] - $had[. - 1][1]) | length] | add // 0),
+     (if $s.seconds > 0 then ([range(0; $had | length) as $i | ((if $i + 1 < ($had | length) then $had[$i + 1][0] else $s.seconds end) - $had[$i][0]) * ($had[$i][1] | length)] | add // 0) / $s.seconds else 0 end)] | @tsv'
+
+# collect RUN: run.tsv from the summaries and times that its jobs left; a run with a failed job is left out
+collect() {
+    local run=$1 policy repeat name model at begin stop status zero row
+    [[ -s $run/zero ]] || return 0
+    zero=$(<"$run/zero")
+    policy=$(basename "$run")
+    repeat=${policy##*-} policy=${policy%-*}
+    rm -f "$run/run.tsv" "$run/run.new"
+    while IFS=$'\t' read -r name model at; do
+        if ! IFS=$'\t' read -r begin stop status 2>/dev/null <"$run/$name.end" || [[ $status != 0 ]] || ! row=$(jq -r "$figures" "$run/$name.json"); then
+            complain "$policy, repeat $repeat, is left out: $name failed: $(tail -n 1 "$run/$name.log" 2>/dev/null)"
+            return 0
+        fi
+        printf '%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%s\n' "$policy" "$repeat" "$name" "$model" "$at" \
+            "$(subtract "$begin" "$zero")" "$(subtract "$stop" "$zero")" "$row" >>"$run/run.new"
+    done <"$run/../../jobs.tsv"
+    mv "$run/run.new" "$run/run.tsv"
+}
+
+subtract() { awk "BEGIN { printf \"%.3f\", $1 - $2 }"; }
+
 metrics() { awk -v order="$(policies_of "$1")" -v section="$2" -f "$here/series-metrics.awk" "$1"/runs/*/run.tsv; }
 
 # The stretches of time in which a job had the same cores, cut at each line of progress: from to cores busy
@@ -103,6 +132,10 @@ report() {
 usable() { [[ -s $1/models.tsv && -n $(policies_of "$1") ]] || complain "$1 holds no finished run of a series"; }
 
 write_report() {
+    local run
+    for run in "$1"/runs/*/; do
+        collect "${run%/}"
+    done
     usable "$1" || return
     plot_rows "$1" >"$1/plot.tsv"
     awk -v order="$(policies_of "$1")" -f "$here/series-plot.awk" "$1/plot.tsv" >"$1/timeline.svg" || complain "no timeline could be drawn"
@@ -130,7 +163,7 @@ from the clock of their batch scripts, none from the controller. Times include S
 
 - samples/s: all samples of the series over its makespan.
 - T/T-even, T/T-own: a job's rate over its mean rate under even and static, mean over the jobs.
-- GPU-busy: share of a job's training time in which its GPU computes, mean over the jobs.
+- GPU-busy: a job's rate T over the rate G at which its GPU trains when data is never late, mean over the jobs.
 - completion: from a job's arrival to its end, waiting in Slurm's queue included.
 - moves: CPUs that jobs' loader threads got while they ran, as the jobs saw it themselves.
 
