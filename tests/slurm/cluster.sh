@@ -107,17 +107,15 @@ cluster_can_confine() {
     rmdir "/sys/fs/cgroup/cpuset/adloader-try-$$"
 }
 
-# Confined nodes have cgroups by their names, which all clusters of the host share: take free names.
+# Confined nodes have cgroups by their names, which all clusters of the host share, and job numbers
+# are the same everywhere: so the names are made of the folder's.
 cluster_pick_prefix() {
-    local prefix
-    [[ $opt_confine ]] || return 0
-    for prefix in "$opt_prefix" m p q r s t; do
-        if [[ -z $(compgen -G "/sys/fs/cgroup/cpuset/slurm_${prefix}[0-9]*") ]]; then
-            opt_prefix=$prefix
-            return 0
-        fi
+    local sum letters=abcdefghijklmnopqrstuvwxyz name=n
+    [[ $opt_confine && $opt_prefix == n ]] || return 0
+    for ((sum = $(cksum <<<"$CLUSTER" | cut -d' ' -f1); ${#name} < 5; sum /= 26)); do
+        name+=${letters:sum % 26:1}
     done
-    cluster_fail "too many cgroups /sys/fs/cgroup/cpuset/slurm_*: other clusters run, or were left"
+    opt_prefix=$name
 }
 
 cluster_write_slurm_conf() {
@@ -405,7 +403,7 @@ cluster_start_controller() {
 cluster_start() {
     cluster_check_host || return
     cluster_make_folder || return
-    cluster_pick_prefix || return
+    cluster_pick_prefix
     mapfile -t CLUSTER_PORTS < <(cluster_free_ports $((5 + opt_nodes)))
     cluster_write_settings >"$CLUSTER/settings"
     cluster_write_slurm_conf >"$CLUSTER/slurm.conf"
