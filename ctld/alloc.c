@@ -2,6 +2,8 @@
  * The allocator's front: checks the problem, takes it apart into components that share no node,
  * has each solved by its policy, and decides whether the answer is worth moving for.
  */
+#include "config.h"
+
 #include "alloc_internal.h"
 
 #include <errno.h>

@@ -7,6 +7,8 @@
  * "at most this level" and "at least the next". When the budget of work is spent, the largest bound
  * of what was not explored is the stated bound.
  */
+#include "config.h"
+
 #include "alloc_choice.h"
 #include "alloc_lp.h"
 

@@ -3,6 +3,8 @@
  * item's top level constrains nothing; without such rows a large machine room falls into small
  * independent groups, most of them with a single row.
  */
+#include "config.h"
+
 #include "alloc_choice.h"
 
 #include <errno.h>

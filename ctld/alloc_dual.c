@@ -2,6 +2,8 @@
  * Groups too large for the simplex: prices by subgradient steps (Held, Wolfe and Crowder 1974). Any
  * prices give a bound; the best ones found also guide a whole answer.
  */
+#include "config.h"
+
 #include "alloc_choice.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* The even split: what a site would do that knows nothing about its jobs. */
+#include "config.h"
+
 #include "alloc_internal.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* Levels: from members' curves to the shares of full speed that a job can reach, and their price.
  */
+#include "config.h"
+
 #include "alloc_internal.h"
 
 #include <errno.h>

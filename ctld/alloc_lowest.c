@@ -3,6 +3,8 @@
  * raised if that fits; if not, nobody can help it and it stays. The lowest key of the answer is the
  * highest possible; so are the ranks above, unless jobs are tied and not all of them fit.
  */
+#include "config.h"
+
 #include "alloc_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* The linear relaxation: a simplex method with one basic column a row. See alloc_lp.h. */
+#include "config.h"
+
 #include "alloc_lp.h"
 
 #include <math.h>

@@ -8,6 +8,8 @@
  * that cannot be part of a better answer are dropped, and dynamic programming chooses between the
  * few that are left.
  */
+#include "config.h"
+
 #include "alloc_choice.h"
 
 #include <errno.h>

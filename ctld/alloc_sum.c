@@ -2,6 +2,8 @@
  * Policies that add up (gpu-busy, nash): a component as a choice problem. Items are jobs, levels
  * those from the guarantee's floor up, rows the nodes' pools and the shared I/O bandwidth.
  */
+#include "config.h"
+
 #include "alloc_choice.h"
 #include "alloc_internal.h"
 

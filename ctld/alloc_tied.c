@@ -4,6 +4,8 @@
  * cores, where what a state is worth is the whole ascending list of keys, compared from the
  * lowest on. (That order is kept when the same key is added to both lists, so the method is exact.)
  */
+#include "config.h"
+
 #include "alloc_internal.h"
 
 #include <errno.h>

@@ -7,6 +7,8 @@
  * SMT: a core serves one job where possible. How many PUs of a core a member fills before it opens
  * another (the fill) is the smallest number at which all members get along without sharing.
  */
+#include "config.h"
+
 #include "place.h"
 
 #include <errno.h>

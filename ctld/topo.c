@@ -6,6 +6,8 @@
  * touched. NUMA domains are the normal objects that have memory attached, so that two kinds of
  * memory at one place count once and memory without CPUs not at all.
  */
+#include "config.h"
+
 #include "topo_internal.h"
 
 #include <hwloc.h>

@@ -3,6 +3,8 @@
  * and the content hash. The XML check is no parser; it only counts, and refuses what no exported
  * topology contains.
  */
+#include "config.h"
+
 #include "topo_internal.h"
 
 #include <ctype.h>
