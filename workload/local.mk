@@ -27,3 +27,6 @@ WORKLOAD_LIBS = libadl_workload.la libadloader.la libadl_conf.la libadl_common.l
 	$(JPEG_LIBS) $(JSON_C_LIBS) $(INIH_LIBS) $(PTHREAD_FLAGS)
 adltrain_SOURCES = workload/main.c
 adltrain_LDADD = $(WORKLOAD_LIBS)
+EXTRA_DIST += workload/series workload/series-job.sh workload/series-report.sh workload/series-resize.sh \
+	workload/series-metrics.awk workload/series-plot.awk workload/series-mixed.txt \
+	workload/series-hungry.txt workload/series-two-cores.txt
