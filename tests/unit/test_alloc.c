@@ -462,7 +462,7 @@ static void a_part_alone_equals_the_whole(void **state)
     struct dice dice = {77};
 
     (void)state;
-    for (unsigned n = 0; n < 300; n++) {
+    for (unsigned n = 0; n < 10000; n++) {
         const struct cases_shape shape = {.nnodes = 12,
                                           .pool = 10,
                                           .njobs = 14,
