@@ -13,6 +13,7 @@
 #include "loan.h"
 #include "log.h"
 #include "nodedir.h"
+#include "nvml.h"
 #include "quota.h"
 #include "sample.h"
 
@@ -73,6 +74,7 @@ struct agent {
     struct tasks tasks;
     struct binder binder;
     struct sampler sampler;
+    struct nvml *nvml; /* NULL: no GPUs */
     struct clients clients;
     struct link link;
     struct link_address known[ARGS_ENDPOINTS_MAX];
@@ -652,7 +654,7 @@ static void note_progress(struct agent *a, const struct msg_report *m)
 
 static void report(struct agent *a)
 {
-    struct msg_report m = {.gpu_busy = NAN};
+    struct msg_report m = {.gpu_busy = nvml_busy(a->nvml)};
     struct wire_writer frame = {0};
     uint64_t now = clock_monotonic_ms();
     binder_check(&a->binder, &a->tasks, now);
@@ -882,6 +884,7 @@ static void join_node(struct agent *a)
 static void *run(void *argument)
 {
     struct agent *a = argument;
+    a->nvml = nvml_start(NVML_LIBRARY, (const char(*)[MSG_GPU_MAX])a->about.gpus, a->about.ngpus);
     (void)pthread_setname_np(pthread_self(), "adl-agent");
     join_node(a);
     while (!atomic_load(&a->leaving)) {
@@ -893,6 +896,7 @@ static void *run(void *argument)
     go_home(a, "the step ends"); /* loaders that outlive their rank for a moment, too */
     say_goodbye(a);
     publish(a);
+    nvml_stop(a->nvml);
     release(a);
     return NULL;
 }

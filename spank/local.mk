@@ -15,6 +15,7 @@ libadl_spank_la_SOURCES = \
 	spank/link.c spank/link.h \
 	spank/loan.c spank/loan.h \
 	spank/nodedir.c spank/nodedir.h \
+	spank/nvml.c spank/nvml.h \
 	spank/options.c spank/options.h \
 	spank/own.c spank/own.h \
 	spank/procfs.c spank/procfs.h \

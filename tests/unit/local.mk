@@ -63,6 +63,15 @@ tests_unit_test_recognition_SOURCES = tests/unit/test_recognition.c tests/unit/f
 tests_unit_test_recognition_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_recognition_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_recognition_LDADD = $(ADL_SPANK_TEST_LIBS)
+check_LTLIBRARIES += fake_nvml.la
+fake_nvml_la_SOURCES = tests/unit/fake_nvml.c
+fake_nvml_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(abs_top_builddir)
+check_PROGRAMS += tests/unit/test_nvml
+TESTS += tests/unit/test_nvml
+tests_unit_test_nvml_SOURCES = tests/unit/test_nvml.c
+tests_unit_test_nvml_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_nvml_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_nvml_LDADD = $(ADL_SPANK_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_bind
 TESTS += tests/unit/test_bind
 tests_unit_test_bind_SOURCES = tests/unit/test_bind.c tests/unit/fake_proc.c tests/unit/fake_proc.h
@@ -208,7 +217,7 @@ EXTRA_DIST += tests/unit/report.sh
 tests_unit_test_record_SOURCES = tests/unit/test_record.c tests/unit/rng.h
 tests_unit_test_record_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_record_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS)
-tests_unit_test_record_LDADD = libadl_record.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_record_LDADD = libadl_record.la libadl_ctld.la $(JSON_C_LIBS) $(CMOCKA_LIBS)
 if HAVE_LIBSLURM
 check_PROGRAMS += tests/unit/test_recorder tests/unit/fake_slurmjob
 TESTS += tests/unit/test_recorder
@@ -219,7 +228,7 @@ tests_unit_test_recorder_SOURCES = tests/unit/test_recorder.c tests/unit/rng.h \
 	ctld/jobwriter.c ctld/memberuse.c ctld/spool.c
 tests_unit_test_recorder_CPPFLAGS = $(UNIT_CPPFLAGS) -DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 tests_unit_test_recorder_CFLAGS = $(UNIT_CFLAGS) $(LIBEVENT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
-tests_unit_test_recorder_LDADD = libadl_record.la libadl_common.la \
+tests_unit_test_recorder_LDADD = libadl_record.la libadl_ctld.la libadl_common.la \
 	$(LIBEVENT_LIBS) $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
 else
 EXTRA_DIST += tests/unit/test_recorder.c tests/unit/fake_slurmjob.c
