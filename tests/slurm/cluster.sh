@@ -539,19 +539,20 @@ cluster_remove_cgroups() {
 }
 
 cluster_status() {
-    local name pid state
+    local name pid state answers=''
     [[ -e $CLUSTER/.adloader-cluster ]] || cluster_fail "no cluster in $CLUSTER" || return
     for name in $(proc_names); do
         if pid=$(proc_pid "$name"); then
             state=running
             [[ $(proc_state "$pid") == T ]] && state=frozen
+            [[ $name == slurmctld && $state == running ]] && answers=yes
         else
             pid=-
             state=dead
         fi
         printf '%-14s %-8s %s\n' "$name" "$state" "$pid"
     done
-    proc_pid slurmctld >/dev/null && cluster_run sinfo -N -o '%10N %10T %C' 2>/dev/null
+    [[ $answers ]] && cluster_run sinfo -N -o '%10N %10T %C' 2>/dev/null
     return 0
 }
 
