@@ -460,7 +460,7 @@ static void measure_events(size_t events)
         begin = now_ns();
         send_goodbye(&agents[first]);
         close_agent(&agents[first]);
-        limit = begin + 100000000u;
+        limit = begin + 20000000u; /* it lends to nobody */
         for (bool told = false; !told && now_ns() < limit;) {
             (void)pump(1);
             for (size_t k = first + 1; k < first + a_node && k < nagents && !told; k++) {
@@ -508,6 +508,7 @@ int main(int argc, char **argv)
         (void)fputs("usage: ctld-agents CONTROLLER [AGENTS [A_NODE [EVENTS]]]\n", stderr);
         return 1;
     }
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
     a_node = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 10;
     nagents = file_limit(wanted);
     agents = calloc(nagents, sizeof(*agents));
