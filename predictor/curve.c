@@ -71,8 +71,8 @@ double pred_params_rate(const struct pred_params *p, double cores)
 {
     double rate = model_rate(p, cores);
 
-    if (p->npoints > 1) /* one point alone is what the parameters were fitted to */
-        rate *= exp(correction(p, cores));
+    if (p->npoints > 0)
+        rate *= exp(correction(p, fmin(cores, p->cores_max)));
     return rate > 0 ? fmin(rate, p->gpu_rate) : 0;
 }
 

@@ -46,7 +46,7 @@ static void take_points(const struct pred_learner *l, struct pred_params *p)
 
         if (!(seconds > 1) || !((double)sorted[i].cores > 0) || !((double)sorted[i].rate > 0))
             continue;
-        p->points[p->npoints].cores = (double)sorted[i].cores;
+        p->points[p->npoints].cores = fmin((double)sorted[i].cores, p->cores_max);
         p->points[p->npoints].rate = (double)sorted[i].rate;
         p->points[p->npoints].trust = seconds / (seconds + PRED_TRACK_SECONDS / 2);
         p->npoints++;
