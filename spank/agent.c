@@ -752,7 +752,8 @@ static void look_if_stopped(struct agent *a, uint64_t now)
 /* Is it worth looking whether the step is suspended? */
 static bool concerned(const struct agent *a)
 {
-    return a->phase == PHASE_STOPPED || a->phase == PHASE_MANAGED || a->loans.nlenders > 0;
+    return a->phase == PHASE_STOPPED || a->phase == PHASE_MANAGED || a->loans.nlenders > 0 ||
+           a->loans.nborrowers > 0;
 }
 
 /* Does anybody need to know the tasks? Without a controller and on own placement nobody does. */
@@ -873,8 +874,8 @@ static void join_node(struct agent *a)
         log_info("no directory for the node below %s: %s; nothing can be borrowed from this step, "
                  "nor by it",
                  a->args.rundir, strerror(errno));
-    else
-        listen_for_borrowers(a);
+    loans_sweep(&a->node);
+    listen_for_borrowers(a);
     for (size_t i = 0; i < a->tasks.nranks && !a->cpuset.available; i++)
         cpuset_init(&a->cpuset, &a->tasks.fs, a->tasks.ranks[i].pid, &a->node, a->about.job,
                     a->about.step);

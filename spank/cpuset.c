@@ -249,12 +249,15 @@ static int each_task(const char *directory, task_fn *fn, const void *argument)
 
 static int widen_task(const char *directory, const void *argument)
 {
-    const struct cpus *to = argument;
+    const struct cpus *more = argument;
     struct cpus now = CPUS_EMPTY;
     int rc = 0;
     if (read_set(directory, "cpuset.cpus", &now) == 0 && !cpus_is_empty(&now) &&
-        !cpus_equal(&now, to))
-        rc = write_set(directory, to);
+        !cpus_is_subset(more, &now)) {
+        rc = cpus_or(&now, more);
+        if (rc == 0)
+            rc = write_set(directory, &now);
+    }
     cpus_free(&now);
     return rc;
 }
@@ -330,6 +333,7 @@ static int widen(struct cpuset *set, const struct cpus *cpus)
         threadmasks_read(&masks, lowest(set), set->version2);
         for (unsigned i = 0; i < set->nlevels && rc == 0; i++)
             rc = apply_level(set, i, &to[i]);
+        cpus_and(&top, cpus);
         if (rc == 0)
             rc = each_task(lowest(set), widen_task, &top);
         restore_masks(&masks, lowest(set), set->version2);

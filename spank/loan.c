@@ -6,7 +6,9 @@
 #include "clock.h"
 #include "log.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +19,25 @@
 
 #define MESSAGE_MAX 8192 /* bytes: enough for every other of 2000 CPUs */
 #define BACKLOG     64
+#define SWEEP_MAX   256u
 
 /* ---- addresses ---- */
 
+#define NAME_SIZE 64
+
+static void socket_name(uint32_t job, uint32_t step, char *name, size_t size)
+{
+    snprintf(name, size, "%" PRIu32 ".%" PRIu32 ".sock", job, step);
+}
+
 /* By the directory's descriptor, so that a long run directory does not matter. */
-static void socket_address(const struct loans *l, uint32_t job, uint32_t step,
+static void socket_address(const struct nodedir *node, const char *name,
                            struct sockaddr_un *address)
 {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    snprintf(address->sun_path, sizeof address->sun_path,
-             "/proc/self/fd/%d/%" PRIu32 ".%" PRIu32 ".sock", l->node->fd, job, step);
-}
-
-static void socket_name(const struct loans *l, char *name, size_t size)
-{
-    snprintf(name, size, "%" PRIu32 ".%" PRIu32 ".sock", l->job, l->step);
+    snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/%.*s", node->fd,
+             NAME_SIZE, name);
 }
 
 /* Only a process of our own user, which is root in real life, is what it says it is. */
@@ -59,27 +64,67 @@ void loans_init(struct loans *l, const struct nodedir *node, uint32_t job, uint3
 int loans_listen(struct loans *l)
 {
     struct sockaddr_un address;
-    char name[64];
-    if (l->node->fd < 0) {
+    char name[NAME_SIZE], fresh[NAME_SIZE];
+    int dir = l->node->fd;
+    if (dir < 0) {
         errno = ENOENT;
         return -1;
     }
-    socket_name(l, name, sizeof name);
-    if (unlinkat(l->node->fd, name, 0) < 0 && errno != ENOENT) /* of an earlier start of the step */
+    socket_name(l->job, l->step, name, sizeof name);
+    snprintf(fresh, sizeof fresh, "%" PRIu32 ".%" PRIu32 ".new", l->job, l->step);
+    if (unlinkat(dir, fresh, 0) < 0 && errno != ENOENT)
         return -1;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    socket_address(l, l->job, l->step, &address);
+    socket_address(l->node, fresh, &address);
+    /* it gets its name when it can be reached: a name without a listener is a left one */
     if (bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
-        listen(fd, BACKLOG) < 0) {
+        listen(fd, BACKLOG) < 0 || renameat(dir, fresh, dir, name) < 0) {
         int saved = errno;
+        (void)unlinkat(dir, fresh, 0);
         close(fd);
         errno = saved;
         return -1;
     }
     l->listener = fd;
     return 0;
+}
+
+/* Has the socket of that name lost its listener? */
+static bool is_left(const struct nodedir *node, const char *name)
+{
+    struct sockaddr_un address;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    socket_address(node, name, &address);
+    bool left =
+        connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return left;
+}
+
+void loans_sweep(const struct nodedir *node)
+{
+    int fd = node->fd >= 0 ? openat(node->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    unsigned looks = 0;
+    if (dir == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    while ((entry = readdir(dir)) != NULL && looks < SWEEP_MAX) {
+        size_t length = strlen(entry->d_name);
+        if (length < 6 || length >= NAME_SIZE || strcmp(entry->d_name + length - 5, ".sock") != 0)
+            continue;
+        looks++;
+        if (is_left(node, entry->d_name) && unlinkat(node->fd, entry->d_name, 0) < 0)
+            log_debug("%s cannot be removed: %s", entry->d_name, strerror(errno));
+    }
+    closedir(dir);
 }
 
 static void drop_borrower(struct loans *l, unsigned i)
@@ -98,10 +143,10 @@ static void drop_lender(struct loans *l, unsigned i)
 
 static void stop_listening(struct loans *l)
 {
-    char name[64];
+    char name[NAME_SIZE];
     if (l->listener < 0)
         return;
-    socket_name(l, name, sizeof name);
+    socket_name(l->job, l->step, name, sizeof name);
     if (unlinkat(l->node->fd, name, 0) < 0 && errno != ENOENT)
         log_debug("%s cannot be removed: %s", name, strerror(errno));
     close(l->listener);
@@ -145,6 +190,7 @@ static int say_borrow(const struct loans *l, int fd, const struct cpus *cpus)
 static int reach(const struct loans *l, const struct msg_loan *loan)
 {
     struct sockaddr_un address;
+    char name[NAME_SIZE];
     if (l->node->fd < 0) {
         errno = ENOENT;
         return -1;
@@ -152,7 +198,8 @@ static int reach(const struct loans *l, const struct msg_loan *loan)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    socket_address(l, loan->job, loan->step, &address);
+    socket_name(loan->job, loan->step, name, sizeof name);
+    socket_address(l->node, name, &address);
     if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 || !trusted(fd) ||
         say_borrow(l, fd, &loan->cpus) < 0) {
         int saved = errno;

@@ -50,6 +50,9 @@ void loans_init(struct loans *l, const struct nodedir *node, uint32_t job, uint3
 int loans_listen(struct loans *l);
 void loans_free(struct loans *l);
 
+/* Remove sockets of this directory that nobody listens on any more. */
+void loans_sweep(const struct nodedir *node);
+
 /* ---- as a borrower ---- */
 
 /*

@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/testlib.sh"
 
 reason=$(cluster_can_confine) || tap_skip_all "$reason"
-test_begin --cpus 2 --confine --adl-conf MainCoresPerTask=0 --adl-conf LearnTime=1s --adl-conf MinHoldTime=1s \
+test_begin --cpus 2 --prefix lend --confine --adl-conf MainCoresPerTask=0 --adl-conf LearnTime=1s --adl-conf MinHoldTime=1s \
     --adl-conf LeaseTime=20s
 data_set
 

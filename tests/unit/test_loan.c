@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -230,7 +231,12 @@ static void too_many_are_turned_away(void **state)
     assert_int_equal(turned_away, 8);
 }
 
-/* kill -9 of the lender: the kernel closes its side. */
+static bool there(const struct world *w, const char *name)
+{
+    return faccessat(w->node.fd, name, F_OK, 0) == 0;
+}
+
+/* kill -9 of the lender: the kernel closes its side; its socket is swept by a later agent. */
 static void killed_lender_ends_it(void **state)
 {
     struct world *w = *state;
@@ -255,6 +261,10 @@ static void killed_lender_ends_it(void **state)
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_string_equal(turn(&w->borrower, NULL), "1");
+    assert_true(there(w, "7.0.sock"));
+    loans_sweep(&w->node);
+    assert_false(there(w, "7.0.sock"));
+    assert_true(there(w, "1.0.sock"));
     close(ready[0]);
     close(ready[1]);
 }
