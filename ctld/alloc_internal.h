@@ -39,6 +39,52 @@ struct part {
     double bound;      /* set by the solver: no feasible answer is better */
 };
 
+/* alloc_check.c: 0, or -1 with errno EINVAL and a sentence. */
+int alloc_check(const struct alloc_problem *problem, char *error, size_t error_size);
+
+/* ---- alloc_graph.c ---- */
+
+/* Members by node and by job, and what has been visited. */
+struct graph {
+    unsigned *node_start,
+        *node_members; /* node n: node_members[node_start[n] .. node_start[n + 1]) */
+    unsigned *job_start, *job_members;
+    unsigned *local; /* node -> its number inside the component */
+    bool *node_seen, *job_seen;
+    unsigned *queue; /* nodes of the component */
+    unsigned *jobs;  /* jobs of the component */
+};
+
+/* How much an exploration found; the nodes are in queue, the jobs in jobs. */
+struct reach {
+    size_t nnodes, njobs, nmembers;
+};
+
+int graph_build(const struct alloc_problem *problem, struct graph *graph); /* -1: ENOMEM */
+void graph_free(struct graph *graph);
+
+/* All that hangs together with a node; with coupled, also all that reads from storage. */
+struct reach graph_explore(const struct alloc_problem *problem, struct graph *graph, unsigned node,
+                           bool coupled);
+int part_build(const struct alloc_problem *problem, struct graph *graph, struct reach reach,
+               struct part *part); /* -1: ENOMEM; free it in any case */
+void part_free(struct part *part);
+
+/* ---- alloc_worth.c ---- */
+
+/* The value with these cores (a member of the whole problem), or with those in force when NULL. */
+double part_value_with(const struct part *part, const unsigned *cores);
+
+/* Is what is in force still allowed? -1: ENOMEM. */
+int part_now_is_feasible(const struct part *part, bool *feasible);
+
+/* Is the answer so much better than what is in force that cores should move? -1: ENOMEM. */
+int part_is_worth_it(const struct part *part, const unsigned *cores, bool *worth);
+
+/* alloc_back.c: free cores return to their owners, and, where an old answer was kept, useless
+ * borrowed ones too. -1: ENOMEM. */
+int part_give_back(const struct part *part, unsigned *cores, bool kept);
+
 /* alloc_levels.c: fill in every job's levels, values and floors. -1: ENOMEM. */
 int part_build_levels(struct part *part);
 
@@ -74,6 +120,25 @@ int part_solve_tied(struct part *part, double lowest);
 static inline bool policy_adds(enum alloc_policy policy)
 {
     return policy != ALLOC_MAX_MIN && policy != ALLOC_MAKESPAN;
+}
+
+/* A rise smaller than this fraction of full speed is no rise: rounding, not a useful core. */
+#define SHARE_STEP 1e-9
+
+/* alloc_floors.c, all a member: the cores whose rate is promised; the fewest cores, given these;
+ * then, with levels built, every job's floor. -1: ENOMEM. */
+int part_promised(const struct part *part, unsigned *count);
+int part_minimums(const struct part *part, const unsigned *count, unsigned *min);
+int part_floors(struct part *part, const unsigned *count);
+
+/* Relative differences below this are rounding. */
+#define EQUAL 1e-9
+
+/* Member k of a job. */
+static inline const struct alloc_member *member_of(const struct part *part,
+                                                   const struct part_job *job, unsigned k)
+{
+    return &part->problem->members[part->members[job->first + k]];
 }
 
 /* T(c) of a member: flat beyond the known points. */

@@ -3,6 +3,8 @@
 noinst_LTLIBRARIES += libadl_alloc.la
 libadl_alloc_la_SOURCES = \
 	ctld/alloc.c ctld/alloc.h ctld/alloc_internal.h \
+	ctld/alloc_back.c ctld/alloc_check.c ctld/alloc_fill.c ctld/alloc_floors.c ctld/alloc_graph.c \
+	ctld/alloc_names.c ctld/alloc_worth.c \
 	ctld/alloc_even.c ctld/alloc_levels.c ctld/alloc_lowest.c ctld/alloc_sum.c ctld/alloc_tied.c \
 	ctld/alloc_choice.c ctld/alloc_choice.h ctld/alloc_row.c ctld/alloc_branch.c ctld/alloc_dual.c \
 	ctld/alloc_lp.c ctld/alloc_lp.h \
