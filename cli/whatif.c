@@ -3,6 +3,7 @@
 
 #include "whatif.h"
 
+#include "declared.h"
 #include "place.h"
 #include "strict.h"
 #include "tables.h"
@@ -233,7 +234,12 @@ static bool apply_tables(struct reading *r, struct json_object *object,
     }
     precision = precision_name != NULL ? pred_precision_parse(precision_name)
                                        : (int)pred_gpu_precision(gpu);
-    if (precision < 0 || !pred_tables_apply(model, gpu, (enum pred_precision)precision, job))
+    /* with what is usual for the loader of such a model */
+    if (precision < 0 || !pred_declare(&(struct pred_declared){.model = model,
+                                                               .gpu = gpu,
+                                                               .gpus = m->ngpus,
+                                                               .precision = precision},
+                                       job))
         return refuse(r, "%s: a %.64s does not compute in that precision", m->id, gpu_name);
     return true;
 }
@@ -269,8 +275,10 @@ static bool predict_curve(struct reading *r, struct json_object *object, struct 
     job.gpus = job.gpus_total = m->ngpus;
     job.nodes = 1;
     job.gpu_rate.value = gpu_rate;
-    job.core_rate.value = core_rate;
-    job.beta.value = beta;
+    if (!isnan(core_rate))
+        job.core_rate.value = core_rate;
+    if (!isnan(beta))
+        job.beta.value = beta;
     job.workers_max = workers_max;
     if (!isnan(io_rate)) {
         job.sample_bytes = 1;
