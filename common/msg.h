@@ -162,7 +162,7 @@ struct msg_report {
     uint64_t held_seq;    /* assignment in force */
     bool held_is_own;
     /* what agents before 1.1 did not tell */
-    double main_thread_s; /* CPU seconds of the busiest main thread that trains; NAN unknown */
+    double main_thread_s; /* that the busiest main thread ran or waited for a CPU; NAN unknown */
     double cpu_limit;     /* cores that a bandwidth quota of the step's groups allows; NAN no limit */
     uint32_t orphans;     /* workers whose rank is gone */
     uint32_t left_alone;  /* loader tasks that keep masks of their own */

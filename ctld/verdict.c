@@ -14,8 +14,8 @@
 #define FED_CLOCKED  0.95 /* ... by the loop's own clock, which knows no launch gaps */
 #define SATURATED    0.85 /* of the cores that loaders may use */
 #define CROWDED      0.5  /* queueing, of the time that loaders run */
-#define WORKERS_BUSY 0.85 /* of a core, each */
-#define MAIN_BUSY    0.8  /* of a core: the interpreter's lock leaves little more */
+#define WORKERS_BUSY 0.85 /* of the time, each, running or waiting for a CPU */
+#define MAIN_BUSY    0.8  /* of the time: the interpreter's lock leaves little more */
 #define IO_SHARE     0.25 /* of the workers, waiting for storage */
 #define ASLEEP       0.6  /* of the workers' time: neither computing nor waiting for a CPU */
 #define STILL_CORES  0.02 /* CPU use that is none */
@@ -135,7 +135,7 @@ static struct signs read_signs(const struct verdict_state *s)
         .late = busy<fed, .saturated = use >= SATURATED * cores, .crowded = queue> CROWDED * use &&
                 use + queue >= SATURATED * could,
         .throttled = use + (double)s->main_use >= SATURATED * (double)s->cpu_limit,
-        .all_busy = use >= WORKERS_BUSY * workers && workers < cores - 0.5,
+        .all_busy = use + queue >= WORKERS_BUSY * workers && workers < cores - 0.5,
         .storage = (double)s->io_wait >= fmax(0.3, IO_SHARE * workers),
         .asleep = use + queue < ASLEEP * fmin(cores, workers),
         .main_busy = (double)s->main_thread >= MAIN_BUSY,
@@ -281,7 +281,7 @@ static void say_seen(struct text *t, const struct verdict_state *s)
         break;
     case VERDICT_WORKER_LIMITED:
         say_wait(t, s);
-        say(t, "its %.0f worker%s computed all the time, while %.0f cores were there for them",
+        say(t, "its %.0f worker%s had work all the time, while %.0f cores were there for them",
             known(s->workers), plural(s->workers), known(s->cores));
         break;
     case VERDICT_IO_BOUND:
@@ -297,7 +297,7 @@ static void say_seen(struct text *t, const struct verdict_state *s)
         break;
     case VERDICT_MAIN_THREAD_BOUND:
         say_wait(t, s);
-        say(t, "a main thread used %.0f %% of a core, while ", 100 * known(s->main_thread));
+        say(t, "a main thread had work %.0f %% of the time, while ", 100 * known(s->main_thread));
         if (s->tasks >= 0.5f)
             say(t, "loaders used %.2g of %.0f cores", known(s->use), known(s->cores));
         else

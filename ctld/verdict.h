@@ -42,7 +42,7 @@ struct verdict_look { /* one report; NAN: unknown */
     double queue;            /* mean number of loader tasks waiting for a CPU */
     double io_wait;          /* mean number of them waiting for storage */
     double main_use;         /* cores that all other tasks use */
-    double main_thread;      /* of these, the busiest main thread of a rank */
+    double main_thread; /* share of time that the busiest main thread of a rank had work */
     double busy;             /* share of time that the GPUs, or the training loop, worked */
     bool clocked;            /* busy is the training loop's own clock */
     double rate;             /* samples/s */

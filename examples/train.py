@@ -30,6 +30,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--crop", type=int, default=96, help="side of the pictures, pixels")
+    parser.add_argument("--width", type=int, default=8, help="channels of the model's first layer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--losses", help="write the loss of every step to this file")
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between lines of progress")
@@ -74,11 +75,11 @@ def make_loader(options, dataset, generator):
     )
 
 
-def make_model(classes):
+def make_model(classes, width):
     return nn.Sequential(
-        nn.Conv2d(3, 8, 7, stride=4), nn.ReLU(),
-        nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, classes),
+        nn.Conv2d(3, width, 7, stride=4), nn.ReLU(),
+        nn.Conv2d(width, 2 * width, 3, stride=2), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2 * width, classes),
     )  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def main():
             ]
         ),
     )
-    model = make_model(len(dataset.classes))
+    model = make_model(len(dataset.classes), options.width)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     measure = nn.CrossEntropyLoss()
     loader = make_loader(options, dataset, generator)

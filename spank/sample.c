@@ -8,7 +8,7 @@
 
 #define ALL_UP_TO     8u
 #define MOSTLY_ACTIVE 0.9
-#define MAIN_MATTERS  0.3 /* of a core */
+#define MAIN_MATTERS  0.1 /* of a core */
 
 /* Did something that started at start_ticks begin after the last sample? */
 static bool began_since(const struct sampler *s, const struct tasks *t, uint64_t start_ticks)
@@ -93,8 +93,8 @@ static void sample_loaders(const struct sampler *s, struct tasks *t, struct msg_
 }
 
 /*
- * CPU seconds of a process's main thread, of which little is known to be at most what the process
- * used: its own time is read only where it may matter.
+ * Seconds that a process's main thread had work: that it ran, or waited for a CPU. They are read
+ * only of a process that uses some CPU; of the others what all its threads used is close enough.
  */
 static double main_thread_s(const struct sampler *s, const struct tasks *t, pid_t pid, double cpu_s,
                             double interval_s)
@@ -104,7 +104,7 @@ static double main_thread_s(const struct sampler *s, const struct tasks *t, pid_
     if (task == NULL || cpu_s < MAIN_MATTERS * interval_s ||
         !sample_schedstat(s, t, task, &ran, &waited))
         return cpu_s < MAIN_MATTERS * interval_s ? cpu_s : 0;
-    return fmin(cpu_s, (double)ran / 1e9);
+    return fmin(interval_s, (double)(ran + waited) / 1e9);
 }
 
 static void sample_process(const struct sampler *s, const struct tasks *t, struct process *p,

@@ -4,6 +4,8 @@
  * from outside; the loaders are real threads or processes.
  *
  *     agent-bind [TASKS [ROUNDS [SECONDS]]]     (64, 500, 10; two CPUs are needed)
+ *     agent-bind moves N COMMAND...             re-bind the loaders of a program N times while it
+ * runs agent-bind churn [WORKERS]                (10000) memory while so many workers come and go
  *
  * Columns: from the assignment's sending to the moment that all tasks are seen on their new CPU,
  * and to the acknowledgement's arrival (which comes after a scan for new tasks); then the agent's
@@ -33,7 +35,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TASKS_LIMIT 250
+#define TASKS_LIMIT     2000
+#define PROCESSES_LIMIT 1000 /* the agent looks at 1024, the program itself is one */
+#define CHURN_BATCH     50   /* short-lived workers at a time */
 
 static void die(const char *what)
 {
@@ -126,6 +130,15 @@ static void receive(int flags)
         die("the agent hung up");
 }
 
+/* Take what has come meanwhile and drop it. */
+static void receive_waiting(void)
+{
+    struct msg_ack ack;
+    receive(MSG_DONTWAIT);
+    while (take_frame(&ack) != 0)
+        continue;
+}
+
 static void await_frame(int type)
 {
     struct msg_ack ack;
@@ -151,12 +164,12 @@ static void listen_here(void)
         die("listen");
 }
 
-static void admit(void)
+static void admit(unsigned interval_ms)
 {
     struct wire_writer w = {0};
     struct msg_challenge challenge = {.server = "bench"};
     struct msg_welcome welcome = {
-        .server = "bench", .lease_ms = 600000, .report_ms = 1000, .scan_ms = 1000};
+        .server = "bench", .lease_ms = 600000, .report_ms = interval_ms, .scan_ms = interval_ms};
     peer = accept(listener, NULL, NULL);
     if (peer < 0)
         die("accept");
@@ -269,39 +282,63 @@ static double idle_share(unsigned seconds)
     return (double)(cpu_ns(tid) - before) / (double)(now_ns() - from);
 }
 
+/* Start the agent for the victim as its only rank. */
+static struct agent *begin(struct rank *rank, struct agent_step *step)
+{
+    struct procfs fs;
+    struct procfs_stat stat;
+    char word[96], error[256];
+    char *argv[] = {word};
+    snprintf(word, sizeof word, "controller=unix:%s", path);
+    rank->pid = victim;
+    if (args_parse(&step->args, 1, argv, error, sizeof error) < 0 || procfs_open(&fs, "") < 0 ||
+        procfs_process_stat(&fs, victim, &stat) < 0 || cpus_get_affinity(victim, &rank->home) < 0 ||
+        cpus_copy(&step->about.own, &rank->home) < 0)
+        die("the step cannot be described");
+    procfs_close(&fs);
+    rank->start_ticks = stat.start_ticks;
+    step->about.job = 1;
+    step->about.hints.on = true;
+    step->about.tasks = step->about.step_nodes = 1;
+    snprintf(step->about.node, sizeof step->about.node, "n1");
+    snprintf(step->about.host, sizeof step->about.host, "n1");
+    snprintf(step->about.agent, sizeof step->about.agent, "bench");
+    step->ranks = rank;
+    step->nranks = 1;
+    struct agent *agent = agent_start(step);
+    if (agent == NULL)
+        die("the agent does not start");
+    return agent;
+}
+
+static void stop_agent(struct agent *agent, struct rank *rank, struct agent_step *step)
+{
+    agent_leave(agent);
+    close(peer);
+    (void)agent_join(agent, 1000);
+    cpus_free(&rank->home);
+    cpus_free(&step->about.own);
+}
+
+static void end(struct agent *agent, struct rank *rank, struct agent_step *step)
+{
+    stop_agent(agent, rank, step);
+    fclose(to_victim);
+    fclose(from_victim);
+    waitpid(victim, NULL, 0);
+}
+
 static void measure(const char *self, char kind, unsigned n, unsigned rounds, unsigned seconds)
 {
     static pid_t tids[TASKS_LIMIT];
     struct agent_step step = {.listener = -1};
     struct rank rank = {.pid = 0};
-    struct procfs fs;
-    struct procfs_stat stat;
-    char word[96], error[256];
-    char *argv[] = {word};
     start_victim(self);
     for (unsigned i = 0; i < n; i++)
         tids[i] = ask_victim(kind);
-    snprintf(word, sizeof word, "controller=unix:%s", path);
-    rank.pid = victim;
-    if (args_parse(&step.args, 1, argv, error, sizeof error) < 0 || procfs_open(&fs, "") < 0 ||
-        procfs_process_stat(&fs, victim, &stat) < 0 || cpus_get_affinity(victim, &rank.home) < 0 ||
-        cpus_copy(&step.about.own, &rank.home) < 0)
-        die("the step cannot be described");
-    procfs_close(&fs);
-    rank.start_ticks = stat.start_ticks;
-    step.about.job = 1;
-    step.about.hints.on = true;
-    step.about.tasks = step.about.step_nodes = 1;
-    snprintf(step.about.node, sizeof step.about.node, "n1");
-    snprintf(step.about.host, sizeof step.about.host, "n1");
-    snprintf(step.about.agent, sizeof step.about.agent, "bench");
-    step.ranks = &rank;
-    step.nranks = 1;
     long rss = rss_kib();
-    struct agent *agent = agent_start(&step);
-    if (agent == NULL)
-        die("the agent does not start");
-    admit();
+    struct agent *agent = begin(&rank, &step);
+    admit(1000);
     double *bound = calloc(rounds, sizeof *bound), *acked = calloc(rounds, sizeof *acked);
     if (bound == NULL || acked == NULL)
         die("calloc");
@@ -318,18 +355,110 @@ static void measure(const char *self, char kind, unsigned n, unsigned rounds, un
            rss_kib() - rss);
     free(bound);
     free(acked);
-    agent_leave(agent);
-    close(peer);
-    (void)agent_join(agent, 1000);
-    cpus_free(&rank.home);
-    cpus_free(&step.about.own);
-    fclose(to_victim);
-    fclose(from_victim);
-    waitpid(victim, NULL, 0);
+    end(agent, &rank, &step);
+}
+
+/* Workers that live for a few scans, and what the agent's process grows by. */
+static void churn(const char *self, unsigned workers)
+{
+    struct agent_step step = {.listener = -1};
+    struct rank rank = {.pid = 0};
+    pid_t pids[CHURN_BATCH];
+    start_victim(self);
+    struct agent *agent = begin(&rank, &step);
+    admit(50);
+    long first = 0;
+    printf("workers so far   memory of the process\n");
+    for (unsigned done = 0; done < workers; done += CHURN_BATCH) {
+        struct wire_writer w = {0};
+        struct msg_assign assign = {.seq = done + 1, .lease_ms = 600000};
+        for (unsigned i = 0; i < CHURN_BATCH; i++)
+            pids[i] = ask_victim('w');
+        if (cpus_set(&assign.cpus, done / CHURN_BATCH % 2) < 0)
+            die("cpus");
+        send_frame(msg_assign_write(&w, &assign), &w);
+        cpus_free(&assign.cpus);
+        for (unsigned i = 0; i < 3; i++)
+            await_frame(MSG_REPORT);
+        for (unsigned i = 0; i < CHURN_BATCH; i++)
+            if (kill(pids[i], SIGKILL) < 0)
+                die("kill");
+        if (done == 0)
+            first = rss_kib();
+        if ((done + CHURN_BATCH) % (workers >= 5 * CHURN_BATCH ? workers / 5 : CHURN_BATCH) == 0)
+            printf("%14u   %+6ld KiB\n", done + CHURN_BATCH, rss_kib() - first);
+    }
+    end(agent, &rank, &step);
+}
+
+/* Move whatever loaders there are; returns how many the agent says were bound. */
+static unsigned move_blindly(uint64_t seq)
+{
+    struct wire_writer w = {0};
+    struct msg_assign assign = {.seq = seq, .lease_ms = 600000};
+    struct msg_ack ack = {.seq = 0};
+    if (cpus_set(&assign.cpus, seq % 2) < 0)
+        die("cpus");
+    send_frame(msg_assign_write(&w, &assign), &w);
+    cpus_free(&assign.cpus);
+    while (ack.seq != seq)
+        if (take_frame(&ack) == 0)
+            receive(0);
+    return ack.tasks - ack.failed;
+}
+
+/* A program of the user's, whose loaders are moved moves times. Returns its exit status. */
+static int move_program(unsigned moves, char **command)
+{
+    const struct timespec pause = {0, 5000000};
+    struct agent_step step = {.listener = -1};
+    struct rank rank = {.pid = 0};
+    unsigned done = 0;
+    uint64_t seq = 0, tasks = 0;
+    int status = 0;
+    if ((victim = fork()) < 0)
+        die("fork");
+    if (victim == 0) {
+        (void)execvp(command[0], command);
+        _exit(127);
+    }
+    struct agent *agent = begin(&rank, &step);
+    admit(100);
+    while (waitpid(victim, &status, WNOHANG) == 0) {
+        if (done < moves) {
+            unsigned bound = move_blindly(++seq);
+            tasks += bound;
+            done += bound > 0;
+        }
+        receive_waiting();
+        (void)nanosleep(&pause, NULL);
+    }
+    printf("%u moves of %.1f loader tasks in the mean; exit status %d\n", done,
+           done > 0 ? (double)tasks / done : 0, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    stop_agent(agent, &rank, &step);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 int main(int argc, char **argv)
 {
+    if (argc > 3 && strcmp(argv[1], "moves") == 0) {
+        signal(SIGPIPE, SIG_IGN);
+        log_set_level(LOG_LEVEL_WARNING);
+        listen_here();
+        int status = move_program((unsigned)atoi(argv[2]), argv + 3);
+        unlink(path);
+        rmdir(directory);
+        return status;
+    }
+    if (argc > 1 && strcmp(argv[1], "churn") == 0) {
+        signal(SIGPIPE, SIG_IGN);
+        log_set_level(LOG_LEVEL_WARNING);
+        listen_here();
+        churn(argv[0], argc > 2 ? (unsigned)atoi(argv[2]) : 10000);
+        unlink(path);
+        rmdir(directory);
+        return 0;
+    }
     unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 64;
     unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 500;
     unsigned seconds = argc > 3 ? (unsigned)atoi(argv[3]) : 10;
@@ -344,7 +473,8 @@ int main(int argc, char **argv)
     printf("loaders   tasks |  bound ms: p50      p99      max |  acked ms: p50      p99      max |"
            " CPU ms/move | reporting   memory\n");
     measure(argv[0], 't', n, rounds, seconds);
-    measure(argv[0], 'w', n, rounds, seconds);
+    if (n <= PROCESSES_LIMIT)
+        measure(argv[0], 'w', n, rounds, seconds);
     unlink(path);
     rmdir(directory);
     return 0;

@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS_MAX 256
+#define THREADS_MAX 2048
 
 struct worker {
     pthread_t thread;
