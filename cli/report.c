@@ -178,7 +178,7 @@ static bool put_use(json_object *o, const struct record_use *use)
            put_number(o, "loader_cores_mean", share(use->cores_s, use->cores_known_s)) &&
            put_number(o, "loader_cores_max", cores ? (double)use->cores_max : (double)NAN) &&
            put_number(o, "moves", use->moves) && put_number(o, "drift", use->drift) &&
-           put_text(o, "verdict", record_verdict_name(record_use_verdict(use))) &&
+           put_text(o, "verdict", verdict_name(record_use_verdict(use))) &&
            put_number(o, "stall_share", share(use->wait_s, use->loop_s)) &&
            put_number(o, "stall_known_s", use->loop_s > 0 ? use->loop_s : (double)NAN) &&
            put_number(o, "gpu_busy_share", share(use->gpu_busy_s, use->gpu_known_s)) &&
@@ -305,7 +305,7 @@ static void add_use(struct table *table, const char *step, const struct record_u
     add_share(table, share(use->gpu_busy_s, use->gpu_known_s));
     table_number(table, use->samples_known ? use->samples : (double)NAN, 0);
     table_number(table, use->drift, 0);
-    table_cell(table, record_verdict_name(record_use_verdict(use)));
+    table_cell(table, verdict_name(record_use_verdict(use)));
 }
 
 static int print_steps(const struct record *record)
@@ -338,20 +338,20 @@ static int print_steps(const struct record *record)
 /* The verdicts that occur, each explained once. */
 static void print_verdicts(const struct record *record)
 {
-    bool said[RECORD_VERDICTS] = {false};
+    bool said[VERDICTS] = {false};
     struct record_use sum;
 
     (void)all_steps(record, &sum);
     said[record_use_verdict(&sum)] = true;
     for (unsigned i = 0; i < record->nsteps; i++)
         said[record_use_verdict(&record->steps[i].use)] = true;
-    for (int v = RECORD_UNKNOWN + 1; v < RECORD_VERDICTS; v++) {
-        const char *name = record_verdict_name((enum record_verdict)v);
+    for (int v = VERDICT_UNKNOWN + 1; v < VERDICTS; v++) {
+        const char *name = verdict_name((enum verdict)v);
 
         if (said[v] && words_verdict(name) != NULL)
             printf("%s: %s.\n", name, words_verdict(name));
     }
-    if (said[RECORD_UNKNOWN])
+    if (said[VERDICT_UNKNOWN])
         printf("unknown: %s.\n", sum.cores_known_s > 0 ? "nothing was measured that would tell"
                                                        : "no data loader was seen");
 }

@@ -56,5 +56,5 @@ adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
 	ctld/offload.c ctld/offload.h
 adloaderctld_CPPFLAGS = $(AM_CPPFLAGS) -DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 adloaderctld_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
-adloaderctld_LDADD = libadl_ctld.la libadl_record.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
+adloaderctld_LDADD = libadl_record.la libadl_ctld.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
 	$(LIBEVENT_LIBS) $(JSON_C_LIBS) $(MUNGE_LIBS)

@@ -36,7 +36,7 @@ static double advance(struct member_use *use, uint64_t now_ms)
 }
 
 void memberuse_report(struct member_use *use, const struct msg_report *report, unsigned cores,
-                      enum record_verdict verdict, uint64_t now_ms)
+                      enum verdict verdict, uint64_t now_ms)
 {
     struct record_use *sum = &use->sum;
     double seconds = advance(use, now_ms), interval = (double)report->interval_ms / 1000;
@@ -115,7 +115,7 @@ enum { /* all that is saved, as floats, in this order */
        SAVED_SAMPLES, /* negative: unknown */
        SAVED_LOADERS,
        SAVED_VERDICTS,
-       SAVED = SAVED_VERDICTS + RECORD_VERDICTS
+       SAVED = SAVED_VERDICTS + VERDICTS
 };
 
 #define TRAILER_BYTES (SAVED * sizeof(float) + 2)

@@ -21,7 +21,7 @@ void memberuse_begin(struct member_use *use, uint64_t now_ms);
 
 /* cores: that its loaders may use now; verdict: on it now. */
 void memberuse_report(struct member_use *use, const struct msg_report *report, unsigned cores,
-                      enum record_verdict verdict, uint64_t now_ms);
+                      enum verdict verdict, uint64_t now_ms);
 
 /* Closes the sum, which then is one member's. goodbye NULL: it was lost, after life_ms. A goodbye
  * knows of the time before our own start, too. */

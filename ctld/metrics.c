@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "ctld.h"
+#include "recorder.h"
 #include "server.h"
 
 #include <inttypes.h>
@@ -77,6 +78,22 @@ static void write_verdicts(FILE *out, const struct totals *t)
                       verdict_name((enum verdict)v), t->verdicts[v]);
 }
 
+static void write_records(FILE *out, const struct ctld *ctld)
+{
+    struct recorder_counts records;
+
+    recorder_get_counts(ctld, &records);
+    gauge(out, "adloader_records_pending", "Jobs whose record is not written yet",
+          (double)records.pending);
+    counter(out, "adloader_records_written_total", "Records written into jobs' fields",
+            records.written);
+    counter(out, "adloader_records_foreign_total", "Records left out for a foreign text",
+            records.foreign);
+    counter(out, "adloader_records_dropped_total", "Records given up", records.dropped);
+    counter(out, "adloader_record_failures_total", "Attempts that Slurm did not answer or refused",
+            records.failures);
+}
+
 static void write_all(FILE *out, const struct ctld *ctld, const struct totals *t)
 {
     const struct control *control = &ctld->control;
@@ -118,6 +135,7 @@ static void write_all(FILE *out, const struct ctld *ctld, const struct totals *t
                   (double)control->decide_ns / 1e9);
     gauge(out, "adloader_decide_seconds_max", "Longest round of decisions",
           (double)control->decide_ns_max / 1e9);
+    write_records(out, ctld);
 }
 
 char *metrics_text(const struct ctld *ctld)

@@ -17,25 +17,12 @@
 #define PARSE_MAX   4096u /* bytes of a text that is looked at */
 #define DEPTH_MAX   5
 
-static const char *const verdict_names[RECORD_VERDICTS] = {
-    [RECORD_UNKNOWN] = "unknown",         [RECORD_GPU_BOUND] = "gpu-bound",
-    [RECORD_CPU_STARVED] = "cpu-starved", [RECORD_WORKER_LIMITED] = "worker-limited",
-    [RECORD_IO_BOUND] = "io-bound",       [RECORD_MAIN_THREAD_BOUND] = "main-thread-bound",
-    [RECORD_STALLED] = "stalled",         [RECORD_ORPHANED] = "orphaned",
-    [RECORD_UNMANAGED] = "unmanaged",
-};
-
-const char *record_verdict_name(enum record_verdict verdict)
+enum verdict record_verdict_by_name(const char *name)
 {
-    return (unsigned)verdict < RECORD_VERDICTS ? verdict_names[verdict] : "unknown";
-}
-
-enum record_verdict record_verdict_by_name(const char *name)
-{
-    for (int v = 0; v < RECORD_VERDICTS; v++)
-        if (strcmp(verdict_names[v], name) == 0)
-            return (enum record_verdict)v;
-    return RECORD_UNKNOWN;
+    for (int v = 0; v < VERDICTS; v++)
+        if (strcmp(verdict_name((enum verdict)v), name) == 0)
+            return (enum verdict)v;
+    return VERDICT_UNKNOWN;
 }
 
 /* ---- merging ------------------------------------------------------------------------------- */
@@ -77,18 +64,18 @@ void record_use_add(struct record_use *sum, const struct record_use *use)
     if (use->samples_known)
         sum->samples += use->samples;
     sum->samples_known = sum->samples_known || use->samples_known;
-    for (int v = 0; v < RECORD_VERDICTS; v++)
+    for (int v = 0; v < VERDICTS; v++)
         sum->verdict_s[v] += use->verdict_s[v];
 }
 
-enum record_verdict record_use_verdict(const struct record_use *use)
+enum verdict record_use_verdict(const struct record_use *use)
 {
     int best = 0;
 
-    for (int v = 1; v < RECORD_VERDICTS; v++)
+    for (int v = 1; v < VERDICTS; v++)
         if (use->verdict_s[v] > use->verdict_s[best])
             best = v;
-    return (enum record_verdict)best;
+    return (enum verdict)best;
 }
 
 /* The entry that loses least when it is folded: least loader work, of equals the earliest. */
@@ -221,7 +208,7 @@ static void put_use(struct text *t, const struct record_use *use)
         put(t, ",\"m\":%u", use->moves);
     if (use->drift > 0)
         put(t, ",\"d\":%u", use->drift);
-    put(t, ",\"v\":\"%s\"", record_verdict_name(record_use_verdict(use)));
+    put(t, ",\"v\":\"%s\"", verdict_name(record_use_verdict(use)));
     if (use->gpu_known_s > 0) {
         put(t, ",\"g\":");
         put_number(t, use->gpu_busy_s / use->gpu_known_s, 1, 3);

@@ -22,6 +22,8 @@
 #ifndef ADLOADER_RECORD_H
 #define ADLOADER_RECORD_H
 
+#include "verdict.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,33 +35,20 @@
 #define RECORD_TEXT_SIZE    (RECORD_TEXT_MAX + 1)
 #define RECORD_REASON_SIZE  160
 
-enum record_verdict {
-    RECORD_UNKNOWN,
-    RECORD_GPU_BOUND,
-    RECORD_CPU_STARVED,
-    RECORD_WORKER_LIMITED,
-    RECORD_IO_BOUND,
-    RECORD_MAIN_THREAD_BOUND,
-    RECORD_STALLED,
-    RECORD_ORPHANED,
-    RECORD_UNMANAGED,
-    RECORD_VERDICTS
-};
-
 /* What a number of members (steps on nodes) did together. All zero is nothing: it is the neutral
  * element of record_use_add(), which is commutative. Times in seconds. */
 struct record_use {
     uint32_t members;
     uint32_t moves, drift;
-    uint32_t cores_min, cores_max;    /* valid if cores_known_s > 0 */
-    double life_s;                    /* sum of the members' lifetimes */
-    double loader_core_s;             /* CPU time of their loaders */
-    double cores_s, cores_known_s;    /* integral of loader cores over the time it is known of */
-    double wait_s, loop_s;            /* training loops: waiting for input; that and computing */
-    double gpu_busy_s, gpu_known_s;   /* integral of the GPU-busy share */
-    double samples;                   /* counts only if samples_known */
-    bool samples_known;               /* of any member */
-    float verdict_s[RECORD_VERDICTS]; /* how long each verdict held */
+    uint32_t cores_min, cores_max;  /* valid if cores_known_s > 0 */
+    double life_s;                  /* sum of the members' lifetimes */
+    double loader_core_s;           /* CPU time of their loaders */
+    double cores_s, cores_known_s;  /* integral of loader cores over the time it is known of */
+    double wait_s, loop_s;          /* training loops: waiting for input; that and computing */
+    double gpu_busy_s, gpu_known_s; /* integral of the GPU-busy share */
+    double samples;                 /* counts only if samples_known */
+    bool samples_known;             /* of any member */
+    float verdict_s[VERDICTS];      /* how long each verdict held */
 };
 
 struct record_step {
@@ -78,7 +67,7 @@ struct record {
 void record_use_add(struct record_use *sum, const struct record_use *use);
 
 /* The verdict that held longest; ties go to the first of the enum. */
-enum record_verdict record_use_verdict(const struct record_use *use);
+enum verdict record_use_verdict(const struct record_use *use);
 
 /* Add what one step did. A step that is there already gets it added. */
 void record_add_step(struct record *record, uint32_t step, const struct record_use *use);
@@ -101,7 +90,6 @@ bool record_is_ours(const char *text);
  */
 int record_parse(const char *text, struct record *record, char reason[RECORD_REASON_SIZE]);
 
-const char *record_verdict_name(enum record_verdict verdict);
-enum record_verdict record_verdict_by_name(const char *name); /* RECORD_UNKNOWN if not known */
+enum verdict record_verdict_by_name(const char *name); /* VERDICT_UNKNOWN if not known */
 
 #endif

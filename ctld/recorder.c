@@ -566,8 +566,8 @@ void recorder_report(struct ctld *ctld, struct member *member, const struct msg_
     use = use_of(member, member->registered_ms);
     if (use == NULL)
         return;
-    memberuse_report(use, report, cores_of(member),
-                     record_verdict_by_name(demand_verdict(member)), now);
+    memberuse_report(use, report, cores_of(member), record_verdict_by_name(demand_verdict(member)),
+                     now);
 }
 
 /* A script's shell around the steps, or a shell in an allocation: of interest only if it loads. */

@@ -5,6 +5,7 @@
  *   - List and ListIterator became pointers to list_t and list_itr_t; the functions kept names
  *   - job_desc_msg_t and slurm_job_info_t lost job_id to step_id.job_id (25.11)
  *   - slurm_load_job() takes a slurm_step_id_t (26.05)
+ *   - slurm_free_ctl_conf() is called slurm_free_conf() (26.05)
  *   - slurm_get_errno() is gone: errno has done for all
  */
 #ifndef ADLOADER_SLURM_COMPAT_H
@@ -29,6 +30,15 @@ typedef __typeof__(slurm_list_iterator_create(NULL)) compat_iterator;
 #else
 #define COMPAT_JOB_ID(job) ((job)->job_id)
 #endif
+
+static inline void compat_free_conf(slurm_conf_t *conf)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+    slurm_free_conf(conf);
+#else
+    slurm_free_ctl_conf(conf);
+#endif
+}
 
 static inline int compat_load_job(job_info_msg_t **response, uint32_t job)
 {

@@ -178,7 +178,7 @@ static bool know_cluster(struct slurmjob_reply *reply)
                    conf->cluster_name != NULL ? conf->cluster_name : "");
     has_slurmdbd = conf->accounting_storage_type != NULL &&
                    strstr(conf->accounting_storage_type, "slurmdbd") != NULL;
-    slurm_free_ctl_conf(conf);
+    compat_free_conf(conf);
     return true;
 }
 

@@ -36,7 +36,7 @@ static void random_use(struct rng *rng, struct record_use *use)
     use->drift = rng_chance(rng, 50) ? 0 : (uint32_t)random_amount(rng, 4e9);
     use->life_s = random_amount(rng, 1e9) * use->members;
     use->loader_core_s = random_amount(rng, 1e12);
-    use->verdict_s[rng_below(rng, RECORD_VERDICTS)] = (float)(1 + use->life_s);
+    use->verdict_s[rng_below(rng, VERDICTS)] = (float)(1 + use->life_s);
     if (rng_chance(rng, 80)) {
         use->cores_min = (uint32_t)(random_amount(rng, 4096));
         use->cores_max = use->cores_min + (uint32_t)(random_amount(rng, 4096));
@@ -115,7 +115,7 @@ static void assert_same_use(const struct record_use *a, const struct record_use 
     assert_near(a->gpu_busy_s, b->gpu_busy_s, 1e-12, "gpu");
     assert_near(a->samples, b->samples, 1e-12, "samples");
     assert_int_equal(a->samples_known, b->samples_known);
-    for (int v = 0; v < RECORD_VERDICTS; v++)
+    for (int v = 0; v < VERDICTS; v++)
         assert_near((double)a->verdict_s[v], (double)b->verdict_s[v], 1e-5, "verdict");
 }
 
@@ -252,17 +252,17 @@ static void shares_weigh_by_time(void **state)
     two.wait_s = 0, two.loop_s = 90; /* none of 90 s */
     one.cores_min = 1, one.cores_max = 3, one.cores_s = 20, one.cores_known_s = 10;
     two.cores_min = 2, two.cores_max = 8, two.cores_s = 400, two.cores_known_s = 100;
-    one.verdict_s[RECORD_CPU_STARVED] = 8, one.verdict_s[RECORD_UNKNOWN] = 5;
-    two.verdict_s[RECORD_GPU_BOUND] = 7, two.verdict_s[RECORD_UNKNOWN] = 4;
+    one.verdict_s[VERDICT_CPU_STARVED] = 8, one.verdict_s[VERDICT_UNKNOWN] = 5;
+    two.verdict_s[VERDICT_GPU_BOUND] = 7, two.verdict_s[VERDICT_UNKNOWN] = 4;
     record_use_add(&sum, &one);
     record_use_add(&sum, &two);
     assert_near(sum.wait_s / sum.loop_s, 0.09, 1e-12, "stall share");
     assert_near(sum.cores_s / sum.cores_known_s, 420.0 / 110, 1e-12, "mean cores");
     assert_int_equal(sum.cores_min, 1);
     assert_int_equal(sum.cores_max, 8);
-    assert_int_equal(record_use_verdict(&sum), RECORD_UNKNOWN); /* 9 s against 8 and 7 */
-    sum.verdict_s[RECORD_GPU_BOUND] += 3;
-    assert_int_equal(record_use_verdict(&sum), RECORD_GPU_BOUND);
+    assert_int_equal(record_use_verdict(&sum), VERDICT_UNKNOWN); /* 9 s against 8 and 7 */
+    sum.verdict_s[VERDICT_GPU_BOUND] += 3;
+    assert_int_equal(record_use_verdict(&sum), VERDICT_GPU_BOUND);
 }
 
 static void counts_do_not_wrap(void **state)
@@ -299,7 +299,7 @@ static void known_texts(void **state)
     (void)state;
     (void)record_format(&record, text);
     assert_string_equal(text, "ADL1:{\"s\":[]}");
-    use.verdict_s[RECORD_CPU_STARVED] = 120;
+    use.verdict_s[VERDICT_CPU_STARVED] = 120;
     record_add_step(&record, 0, &use);
     (void)record_format(&record, text);
     assert_string_equal(text,
@@ -366,7 +366,7 @@ static void the_worst_single_step(void **state)
         use.samples_known = true;
         use.wait_s = 0.12344, use.loop_s = 1;
         use.gpu_busy_s = 0.1234, use.gpu_known_s = 1;
-        use.verdict_s[RECORD_MAIN_THREAD_BOUND] = 1;
+        use.verdict_s[VERDICT_MAIN_THREAD_BOUND] = 1;
         record.nsteps = 1;
         record.steps[0] = (struct record_step){MSG_STEP_INTERACTIVE, use};
         assert_true(record_format(&record, text) <= RECORD_ONE_STEP_MAX);
@@ -559,7 +559,7 @@ static void what_is_taken(void **state)
     assert_int_equal(record.steps[0].step, 3);
     assert_int_equal(record.steps[0].use.members, 3);
     assert_true(record.steps[0].use.life_s == 6);
-    assert_int_equal(record_use_verdict(&record.steps[0].use), RECORD_UNKNOWN);
+    assert_int_equal(record_use_verdict(&record.steps[0].use), VERDICT_UNKNOWN);
     /* twice the same step: both count */
     assert_int_equal(record_parse("ADL1:{\"s\":[{\"i\":0,\"v\":\"unknown\",\"c\":1},{\"i\":0,\"v\":"
                                   "\"unknown\",\"c\":2}]}",
@@ -620,10 +620,10 @@ static void damaged_texts_do_no_harm(void **state)
 static void verdicts_have_names(void **state)
 {
     (void)state;
-    for (int v = 0; v < RECORD_VERDICTS; v++)
-        assert_int_equal(record_verdict_by_name(record_verdict_name((enum record_verdict)v)), v);
-    assert_string_equal(record_verdict_name((enum record_verdict)99), "unknown");
-    assert_int_equal(record_verdict_by_name("no such"), RECORD_UNKNOWN);
+    for (int v = 0; v < VERDICTS; v++)
+        assert_int_equal(record_verdict_by_name(verdict_name((enum verdict)v)), v);
+    assert_string_equal(verdict_name((enum verdict)99), "unknown");
+    assert_int_equal(record_verdict_by_name("no such"), VERDICT_UNKNOWN);
 }
 
 int main(void)

@@ -596,8 +596,8 @@ static void open_sums_survive(void **state)
 
     (void)state;
     memberuse_begin(&before, 1000);
-    memberuse_report(&before, &report, 3, RECORD_CPU_STARVED, 2000);
-    memberuse_report(&before, &report, 5, RECORD_GPU_BOUND, 4000);
+    memberuse_report(&before, &report, 3, VERDICT_CPU_STARVED, 2000);
+    memberuse_report(&before, &report, 5, VERDICT_GPU_BOUND, 4000);
     length = memberuse_save(&before, buf + 3, sizeof(buf) - 3);
     assert_true(length > 0);
     memberuse_begin(&after, 9000);
@@ -656,7 +656,7 @@ static void goodbyes_close_the_sum(void **state)
 
     (void)state;
     memberuse_begin(&use, 1000);
-    memberuse_report(&use, &report, 2, RECORD_UNKNOWN, 2000);
+    memberuse_report(&use, &report, 2, VERDICT_UNKNOWN, 2000);
     memberuse_end(&use, &goodbye, 4, 3, 5000, 3000);
     assert_int_equal(use.sum.members, 1);
     assert_int_equal(use.sum.moves, 3);
@@ -669,7 +669,7 @@ static void goodbyes_close_the_sum(void **state)
     assert_true(use.sum.loop_s == 0);
 
     memberuse_begin(&use, 1000);
-    memberuse_report(&use, &report, 2, RECORD_UNKNOWN, 2000);
+    memberuse_report(&use, &report, 2, VERDICT_UNKNOWN, 2000);
     memberuse_end(&use, NULL, 4, 0, 5000, 3000);
     assert_true(use.sum.life_s == 5);
     assert_true(use.sum.cores_s == 2); /* after the last report nothing is known */
