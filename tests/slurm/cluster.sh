@@ -91,9 +91,17 @@ cluster_free_ports() {
 
 cluster_cgroup_v1() { [[ -d /sys/fs/cgroup/cpuset && -e /sys/fs/cgroup/cpuset/cpuset.cpus ]]; }
 
+# Version 2 is used without systemd alone: there slurmd would ask it for a scope.
+cluster_cgroup_v2() {
+    [[ ! -d /run/systemd/system ]] && grep -qsw cpuset /sys/fs/cgroup/system.slice/cgroup.controllers
+}
+
 # Why cores cannot be confined with cpusets here; silent and true if they can.
 cluster_can_confine() {
     local controller
+    if cluster_cgroup_v2; then
+        return 0
+    fi
     for controller in cpuset freezer; do
         if [[ ! -e /sys/fs/cgroup/$controller/cgroup.procs ]]; then
             echo "no cgroup v1 hierarchy /sys/fs/cgroup/$controller on this host"
@@ -175,7 +183,9 @@ CONF
 
 cluster_write_cgroup_conf() {
     echo "CgroupAutomount=no"
-    if cluster_cgroup_v1 || [[ $(slurmd -V) == *" 22."* ]]; then
+    if [[ $opt_confine ]] && cluster_cgroup_v2; then
+        printf '%s\n' "CgroupPlugin=cgroup/v2" "IgnoreSystemd=yes"
+    elif cluster_cgroup_v1 || [[ $(slurmd -V) == *" 22."* ]]; then
         # 22.05 knows no "disabled"; with v1 named and no plugin that uses it, nothing is touched.
         echo "CgroupPlugin=cgroup/v1"
     else

@@ -11,10 +11,19 @@ test_begin --cpus 2 --prefix lend --confine --adl-conf MainCoresPerTask=0 --adl-
 data_set
 
 node=${ADL_CLUSTER_NODES%% *}
-top=/sys/fs/cgroup/cpuset/slurm_$node/uid_0
 records=$test_dir/adloader/node/$node
+if cluster_cgroup_v2; then
+    top=/sys/fs/cgroup/system.slice/${node}_slurmstepd.scope
+    # Slurm confines the tasks, one level below the step
+    level() { [[ $1 == */step_* ]] && echo "$top/$1/user" || echo "$top/$1"; }
+    threads_file() { find "$(level "$1")" -path '*/task_*/cgroup.threads'; }
+else
+    top=/sys/fs/cgroup/cpuset/slurm_$node/uid_0
+    level() { echo "$top/$1"; }
+    threads_file() { find "$(level "$1")" -name tasks; }
+fi
 
-cpuset() { cat "$top/$1/cpuset.cpus" 2>/dev/null; }
+cpuset() { cat "$(level "$1")/cpuset.cpus" 2>/dev/null; }
 cpuset_is() { [[ $(cpuset "$1") == "$2" ]]; }
 # Masks as taskset reads them, of the threads of a step that are named so.
 masks_by_taskset() {
@@ -79,7 +88,7 @@ samples_after() {
 lender_ends() {
     local what=$1 client began ended reported
     shift
-    "$testlib_here/watch-cpu" "$other" "$top/job_$A/step_0/tasks" 60 >"$work/watch" &
+    "$testlib_here/watch-cpu" "$other" "$(threads_file "job_$A/step_0")" 60 >"$work/watch" &
     client=$!
     rm -f "$work/third"
     third=$(sbatch --parsable -n1 -c1 -o "$work/third.out" \
@@ -150,7 +159,7 @@ tap_within 10 "resumed, it borrows again" has_cores 0-1
 pid=$(step_pids "$A.0" | head -n 1)
 killed+=("$A")
 kill -KILL "$(step_daemon "$A.0")"
-set_back() { cpuset_is "job_$A/step_0" "$own" || [[ ! -d $top/job_$A/step_0 ]]; }
+set_back() { cpuset_is "job_$A/step_0" "$own" || [[ ! -d $(level "job_$A/step_0") ]]; }
 tap_within 5 "the borrower's step daemon killed: another agent sets its cpuset back" set_back
 mask=$(taskset -cp "$pid" 2>/dev/null | sed 's/.*: //')
 tap_true "its tasks that are left stay on its own CPU (${mask:-gone})" test -z "$mask" -o "$mask" = "$own"
