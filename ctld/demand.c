@@ -46,15 +46,15 @@ void demand_know(struct member *member, const struct pred_known *known)
 {
     char complaints[1024];
 
-    if (known == NULL || !says_something(&member->hints))
+    if (known == NULL || !says_something(member_hints(member)))
         return;
     member->declared = malloc(sizeof(*member->declared));
     if (member->declared == NULL)
         return; /* then it has to be measured */
     pred_job_init(member->declared);
     take_gpus(member, member->declared);
-    pred_known_job(known, &member->hints, member->uid, member->node->name, (double)clock_wall_s(),
-                   member->declared, complaints, sizeof(complaints));
+    pred_known_job(known, member_hints(member), member->uid, member->node->name,
+                   (double)clock_wall_s(), member->declared, complaints, sizeof(complaints));
     demand_warn(complaints);
 }
 
@@ -64,15 +64,15 @@ void demand_teach(const struct member *member, const struct pred_known *known)
 
     if (known == NULL)
         return;
-    (void)pred_known_learn(known, &member->hints, member->uid, member->node->name, member->ngpus,
-                           &member->learner, (double)clock_wall_s(), complaints,
+    (void)pred_known_learn(known, member_hints(member), member->uid, member->node->name,
+                           member->ngpus, &member->learner, (double)clock_wall_s(), complaints,
                            sizeof(complaints));
     demand_warn(complaints);
 }
 
 void demand_job(const struct member *member, struct pred_job *job)
 {
-    const struct hints *hints = &member->hints;
+    const struct hints *hints = member_hints(member);
 
     if (member->declared != NULL) {
         *job = *member->declared;
@@ -247,6 +247,7 @@ bool demand_judge(struct member *member, const struct msg_report *report)
     if (report->interval_ms == 0)
         return false;
     look.interval_s = interval_s;
+    look.gpus = member->ngpus > 0;
     look.unconfined = member->unconfined;
     look.tasks = report->tasks;
     look.workers = report->workers < report->tasks ? report->workers : report->tasks;

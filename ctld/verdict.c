@@ -21,6 +21,7 @@
 #define STILL_CORES  0.02 /* CPU use that is none */
 #define THREADS_MANY 2.5  /* tasks a worker ... */
 #define AT_ONCE      1.5  /* ... of which so many run or want to at once */
+#define WARM_S       2.5
 #define SHOWN_S      60.0
 
 void verdict_init(struct verdict_state *s)
@@ -74,6 +75,11 @@ static void take(struct verdict_state *s, const struct verdict_look *l)
 {
     double weight = 1 - exp(-l->interval_s / SMOOTH_S);
 
+    /* The first batches are waited for by everybody: they are no measure of what follows. */
+    if (l->tasks > 0 && s->warm_s < (float)WARM_S) {
+        s->warm_s += (float)l->interval_s;
+        weight = 1;
+    }
     s->seconds = (float)fmin(SHOWN_S, (double)s->seconds + l->interval_s);
     smooth(&s->cores, l->cores, 1); /* known, not measured */
     smooth(&s->cpu_limit, l->cpu_limit, 1);
@@ -89,6 +95,7 @@ static void take(struct verdict_state *s, const struct verdict_look *l)
     smooth(&s->read_rate, l->read_bytes_per_s, weight);
     s->clocked = l->clocked;
     s->unconfined = l->unconfined;
+    s->gpus = l->gpus;
     s->orphans = (uint16_t)fmin(l->orphans, UINT16_MAX);
     s->left_alone = (uint16_t)fmin(l->left_alone, UINT16_MAX);
 }
@@ -120,6 +127,7 @@ struct signs {
     bool all_busy;  /* no worker has time left */
     bool storage;   /* they wait for storage */
     bool asleep;    /* they neither compute nor wait for a CPU */
+    bool nobody;    /* and there is no GPU that might, nor does the program itself */
     bool main_busy;
 };
 
@@ -138,6 +146,7 @@ static struct signs read_signs(const struct verdict_state *s)
         .all_busy = use + queue >= WORKERS_BUSY * workers && workers < cores - 0.5,
         .storage = (double)s->io_wait >= fmax(0.3, IO_SHARE * workers),
         .asleep = use + queue < ASLEEP * fmin(cores, workers),
+        .nobody = !s->gpus && isnan(s->busy) && (double)s->main_use < ASLEEP,
         .main_busy = (double)s->main_thread >= MAIN_BUSY,
     };
 }
@@ -168,7 +177,7 @@ static enum verdict judge(const struct verdict_state *s)
         return VERDICT_MAIN_THREAD_BOUND;
     if (g.crowded)
         return VERDICT_CPU_STARVED;
-    if (g.late && g.asleep)
+    if ((g.late || g.nobody) && g.asleep)
         return VERDICT_IO_BOUND;
     /* Loaders with time to spare, that nobody is known to wait for: what takes their data limits.
      */

@@ -33,6 +33,7 @@ enum verdict {
 
 struct verdict_look { /* one report; NAN: unknown */
     double interval_s;
+    bool gpus;               /* it has some */
     bool unconfined;         /* its own CPUs are not known */
     unsigned tasks, workers; /* loaders, and of them those that take samples */
     unsigned orphans;        /* workers whose rank is gone */
@@ -42,7 +43,7 @@ struct verdict_look { /* one report; NAN: unknown */
     double queue;            /* mean number of loader tasks waiting for a CPU */
     double io_wait;          /* mean number of them waiting for storage */
     double main_use;         /* cores that all other tasks use */
-    double main_thread; /* share of time that the busiest main thread of a rank had work */
+    double main_thread;      /* share of time that the busiest main thread of a rank had work */
     double busy;             /* share of time that the GPUs, or the training loop, worked */
     bool clocked;            /* busy is the training loop's own clock */
     double rate;             /* samples/s */
@@ -55,10 +56,11 @@ struct verdict_state {
     float cores, use, queue, io_wait, main_use, main_thread, busy, rate, read_rate, cpu_limit;
     float tasks, workers;
     float still_s;     /* since anything was last seen to move */
+    float warm_s;      /* since loaders were first seen, up to a bound */
     float candidate_s; /* how long the candidate has held */
     uint8_t kind, candidate;
     uint16_t left_alone, orphans;
-    bool clocked, unconfined;
+    bool clocked, unconfined, gpus;
     bool moved; /* it has been seen to load, or to take samples */
 };
 

@@ -1,6 +1,7 @@
 /*
  * For LD_PRELOAD: files whose names end in .jpg or .jpeg open slowly, as on a network file system
- * under load. SLOW_FILES_MS says how slowly. The opening thread sleeps, it does not compute.
+ * under load. SLOW_FILES_MS says how slowly, SLOW_FILES_AFTER_S from when on, after the first file.
+ * The opening thread sleeps, it does not compute.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,10 +19,24 @@ static int slow(const char *path)
     return dot != NULL && (strcmp(dot, ".jpg") == 0 || strcmp(dot, ".jpeg") == 0);
 }
 
+static long number_of(const char *variable)
+{
+    const char *told = getenv(variable);
+
+    return told != NULL ? strtol(told, NULL, 10) : 0;
+}
+
 static void wait_a_little(void)
 {
-    const char *told = getenv("SLOW_FILES_MS");
-    long ms = told != NULL ? strtol(told, NULL, 10) : 0;
+    static time_t first; /* threads may set it twice, to about the same */
+    const long ms = number_of("SLOW_FILES_MS");
+    struct timespec now = {0, 0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (first == 0)
+        first = now.tv_sec;
+    if (now.tv_sec - first < number_of("SLOW_FILES_AFTER_S"))
+        return;
     struct timespec pause = {ms / 1000, ms % 1000 * 1000000L};
 
     if (ms > 0 && ms < 60000)

@@ -26,7 +26,7 @@
 
 /* A look at a step about which nothing is known but what a program without our library shows. */
 #define LOOK                                                                                       \
-    .interval_s = 1, .queue = 0, .io_wait = 0, .main_use = 0.2, .main_thread = 0.2,                \
+    .interval_s = 1, .gpus = true, .queue = 0, .io_wait = 0, .main_use = 0.2, .main_thread = 0.2,  \
     .busy = UNKNOWN, .rate = UNKNOWN, .read_bytes_per_s = 1e6, .cpu_limit = UNKNOWN
 
 struct situation {
@@ -104,6 +104,11 @@ static const struct situation situations[] = {
      "mostly slept",
      "storage",
      {LOOK, .tasks = 4, .workers = 4, .cores = 4, .use = 0.4, .busy = 0.4}},
+    {"no GPU, and nobody computes",
+     VERDICT_IO_BOUND,
+     "mostly slept",
+     NULL,
+     {LOOK, .gpus = false, .tasks = 4, .workers = 4, .cores = 4, .use = 0.2}},
     {"a disk, but the cores are the limit",
      VERDICT_CPU_STARVED,
      NULL,
@@ -244,6 +249,25 @@ static void bursts_do_not_flicker(void **state)
     assert_int_equal(verdict_kind(&s), VERDICT_GPU_BOUND);
 }
 
+/* While the first batches are loaded all wait for data, which says nothing. */
+static void the_start_does_not_count(void **state)
+{
+    const struct verdict_look starts = {LOOK,       .tasks = 4, .workers = 4,
+                                        .cores = 4, .use = 0.1, .busy = 0};
+    const struct verdict_look runs = {LOOK,       .tasks = 4, .workers = 4,
+                                      .cores = 4, .use = 1,   .busy = 0.99};
+    struct verdict_state s;
+
+    (void)state;
+    verdict_init(&s);
+    look_for(&s, &starts, 2);
+    for (int t = 0; t < 20; t++) {
+        look_for(&s, &runs, 1);
+        assert_true(verdict_kind(&s) == VERDICT_GPU_BOUND ||
+                    (t < 5 && verdict_kind(&s) == VERDICT_UNKNOWN));
+    }
+}
+
 /* A lasting change is told, but not at once. */
 static void a_change_takes_its_time(void **state)
 {
@@ -316,6 +340,7 @@ int main(void)
         cmocka_unit_test(table),
         cmocka_unit_test(hanging),
         cmocka_unit_test(bursts_do_not_flicker),
+        cmocka_unit_test(the_start_does_not_count),
         cmocka_unit_test(a_change_takes_its_time),
         cmocka_unit_test(anything),
     };
