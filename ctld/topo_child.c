@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CPU_SECONDS_MAX 20u
-#define WAIT_MS_MAX     30000
+#define CPU_SECONDS_MAX 5u /* the largest recorded machine takes a fortieth of a second */
+#define WAIT_MS_MAX     10000
 #define ANSWER_MAX      (64u * 1024u * 1024u)
 #define PUS_MAX         65536u
 #define GPUS_MAX        65536u
