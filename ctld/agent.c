@@ -85,7 +85,6 @@ static int fill(const struct ctld *ctld, struct member *member, const struct msg
     member->restart = r->restart;
     member->tasks = r->tasks;
     member->step_nodes = r->step_nodes;
-    member->hints = r->hints;
     member->unconfined = r->unconfined;
     member->registered_ms = member->state_sent_ms = now;
     member->started_ms = r->age_ms < now ? now - r->age_ms : 1;
@@ -96,6 +95,8 @@ static int fill(const struct ctld *ctld, struct member *member, const struct msg
         memcpy(member->gpus, r->gpus, (size_t)r->ngpus * MSG_GPU_MAX);
         member->ngpus = r->ngpus;
     }
+    if (member_set_hints(member, &r->hints) < 0)
+        return -1;
     demand_load(member, r->state, recorder_load(member, r->state, r->state_length, now), now);
     demand_know(member, ctld->known);
     return cpus_copy(&member->own, &r->own);

@@ -377,7 +377,7 @@ json_object *answer_member(const struct ctld *ctld, const struct member *m, bool
     put_text(&f, "state", member_state_name(ctld->control.settling ? MEMBER_SETTLING : m->state));
     put_placement(&f, m);
     put_measured(&f, ctld, m);
-    put_hints(&f, &m->hints);
+    put_hints(&f, member_hints(m));
     if (explain) {
         put_curve(&f, m);
         put_number(&f, "predicted_error", m->learner.error);

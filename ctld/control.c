@@ -17,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_MS           100u
-#define SETTLE_CAP_MS     2000u
-#define SETTLE_EXTRA_MS   200u /* after each registration while settling */
-#define WALK_NODES_BUDGET 4096u
+#define TICK_MS         100u
+#define SETTLE_CAP_MS   2000u
+#define SETTLE_EXTRA_MS 200u     /* after each registration while settling */
+#define RUN_NS          2000000u /* of the loop's time for decisions at a stretch */
+#define RETRY_MS        1000u
 
 static struct timeval milliseconds(uint64_t ms)
 {
@@ -29,15 +30,33 @@ static struct timeval milliseconds(uint64_t ms)
 
 /* ---- marking ------------------------------------------------------------------------------- */
 
-static void forget_todo(struct control *control, struct node *node)
+static struct node_list *list_of(struct control *control, enum node_queue queue)
 {
-    if (!node->is_todo)
-        return;
-    if (node->due_ms == 0)
-        TAILQ_REMOVE(&control->now, node, todo);
-    else
-        TAILQ_REMOVE(&control->later, node, todo);
-    node->is_todo = false;
+    switch (queue) {
+    case NODE_NOW:
+        return &control->now;
+    case NODE_DUE:
+        return &control->due;
+    case NODE_LATER:
+        return &control->later;
+    case NODE_IDLE:
+        break;
+    }
+    return NULL;
+}
+
+static void set_queue(struct control *control, struct node *node, enum node_queue queue)
+{
+    if (node->queue != NODE_IDLE)
+        TAILQ_REMOVE(list_of(control, node->queue), node, todo);
+    node->queue = queue;
+    if (queue != NODE_IDLE)
+        TAILQ_INSERT_TAIL(list_of(control, queue), node, todo);
+}
+
+static bool has_work(const struct control *control)
+{
+    return !TAILQ_EMPTY(&control->now) || !TAILQ_EMPTY(&control->due);
 }
 
 static void arm_run(struct ctld *ctld)
@@ -51,30 +70,28 @@ static void arm_run(struct ctld *ctld)
 
 void control_touch(struct ctld *ctld, struct node *node)
 {
-    struct control *control = &ctld->control;
+    if (node->queue != NODE_NOW)
+        set_queue(&ctld->control, node, NODE_NOW);
+    arm_run(ctld);
+}
 
-    if (node->is_todo && node->due_ms == 0)
-        return;
-    forget_todo(control, node);
-    node->due_ms = 0;
-    node->is_todo = true;
-    TAILQ_INSERT_TAIL(&control->now, node, todo);
+/* A measurement's turn: after all starts and ends. */
+static void touch_due(struct ctld *ctld, struct node *node)
+{
+    if (node->queue == NODE_IDLE || node->queue == NODE_LATER)
+        set_queue(&ctld->control, node, NODE_DUE);
     arm_run(ctld);
 }
 
 void control_touch_later(struct ctld *ctld, struct node *node)
 {
-    uint64_t due = node->changed_ms + ctld->conf->hold_ms;
-
-    if (node->is_todo)
+    if (node->queue != NODE_IDLE)
         return;
-    if (node->changed_ms == 0 || due <= clock_monotonic_ms()) {
-        control_touch(ctld, node);
-        return;
-    }
-    node->due_ms = due;
-    node->is_todo = true;
-    TAILQ_INSERT_TAIL(&ctld->control.later, node, todo);
+    node->due_ms = node->changed_ms + ctld->conf->hold_ms;
+    if (node->changed_ms == 0 || node->due_ms <= clock_monotonic_ms())
+        touch_due(ctld, node);
+    else
+        set_queue(&ctld->control, node, NODE_LATER);
 }
 
 void control_touch_all(struct ctld *ctld)
@@ -83,7 +100,15 @@ void control_touch_all(struct ctld *ctld)
 
     for (size_t i = 0; i < registry->node_buckets; i++)
         for (struct node *n = registry->nodes[i]; n != NULL; n = n->next)
-            control_touch(ctld, n);
+            touch_due(ctld, n);
+}
+
+static void try_again(struct ctld *ctld, struct node *node)
+{
+    if (node->queue != NODE_IDLE)
+        return;
+    node->due_ms = clock_monotonic_ms() + RETRY_MS;
+    set_queue(&ctld->control, node, NODE_LATER);
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -99,13 +124,14 @@ static void stop_waiting(struct control *control, struct member *member)
 /* How many workers are worth running on these cores. */
 static uint32_t workers_worth(const struct member *member, const struct recon_place *place)
 {
+    const struct hints *hints = member_hints(member);
     unsigned cores = cpus_count(&place->cpus);
     unsigned workers = cores > 0 ? cores : 1;
 
-    if (member->hints.workers_max > 0 && workers > member->hints.workers_max)
-        workers = member->hints.workers_max;
-    if (workers < member->hints.workers_min)
-        workers = member->hints.workers_min;
+    if (hints->workers_max > 0 && workers > hints->workers_max)
+        workers = hints->workers_max;
+    if (workers < hints->workers_min)
+        workers = hints->workers_min;
     return workers;
 }
 
@@ -196,11 +222,7 @@ void control_reconcile(struct ctld *ctld, struct node *node)
     if (reconcile(ctld, node) < 0) {
         log_error("node %s: assignments could not be sent (%s); tried again", node->name,
                   strerror(errno));
-        if (!node->is_todo) {
-            node->due_ms = clock_monotonic_ms() + 1000;
-            node->is_todo = true;
-            TAILQ_INSERT_TAIL(&ctld->control.later, node, todo);
-        }
+        try_again(ctld, node);
     }
 }
 
@@ -226,42 +248,48 @@ void control_refresh(struct ctld *ctld, struct member *member)
 
 /* ---- deciding ------------------------------------------------------------------------------ */
 
-static void decide_node(struct ctld *ctld, const struct decide *decide, struct node *node)
+/* Decide the node and all that belongs to it, whose turn this then was. */
+static void decide_node(struct ctld *ctld, struct node *node)
 {
+    struct control *control = &ctld->control;
+    const struct decide decide = {&ctld->registry, ctld->conf, clock_monotonic_ms(),
+                                  ++control->walk};
     struct node *nodes[DECIDE_NODES_MAX];
-    size_t n = decide_component(decide, node, nodes), changed = 0;
+    size_t n = decide_component(&decide, node, nodes), changed = 0;
 
-    if (n == 0)
-        return;
-    if (decide_targets(decide, nodes, n, &changed) < 0) {
-        log_error("no decision for node %s: %s", node->name, strerror(errno));
+    for (size_t i = 0; i < n; i++)
+        set_queue(control, nodes[i], NODE_IDLE);
+    if (decide_targets(&decide, nodes, n, &changed) < 0) {
+        log_error("no decision for node %s: %s; tried again", node->name, strerror(errno));
+        try_again(ctld, node);
         return;
     }
-    ctld->control.decisions++;
-    ctld->control.changes += changed;
+    control->decisions++;
+    control->changes += changed;
     for (size_t i = 0; i < n; i++)
         control_reconcile(ctld, nodes[i]);
 }
 
+/* For a little while; then messages have their turn again. */
 static void run(evutil_socket_t fd, short what, void *arg)
 {
     struct ctld *ctld = arg;
     struct control *control = &ctld->control;
-    struct decide decide = {&ctld->registry, ctld->conf, clock_monotonic_ms(), ++control->walk};
-    uint64_t begin = clock_monotonic_ns(), took;
-    unsigned budget = WALK_NODES_BUDGET;
-    struct node *node;
+    uint64_t begin = clock_monotonic_ns(), took = 0;
 
     (void)fd;
     (void)what;
-    while ((node = TAILQ_FIRST(&control->now)) != NULL && budget-- > 0) {
-        forget_todo(control, node);
-        decide_node(ctld, &decide, node);
+    while (has_work(control) && took < RUN_NS) {
+        struct node *node = TAILQ_FIRST(&control->now);
+
+        if (node == NULL)
+            node = TAILQ_FIRST(&control->due);
+        decide_node(ctld, node);
         registry_prune_node(&ctld->registry, node);
+        took = clock_monotonic_ns() - begin;
     }
-    if (!TAILQ_EMPTY(&control->now)) /* let messages in between */
+    if (has_work(control))
         arm_run(ctld);
-    took = clock_monotonic_ns() - begin;
     control->decide_ns += took;
     if (took > control->decide_ns_max)
         control->decide_ns_max = took;
@@ -341,7 +369,7 @@ static void look_for_due(struct ctld *ctld, uint64_t now)
     for (node = TAILQ_FIRST(&ctld->control.later); node != NULL; node = next) {
         next = TAILQ_NEXT(node, todo);
         if (node->due_ms <= now)
-            control_touch(ctld, node);
+            touch_due(ctld, node);
     }
 }
 
@@ -472,6 +500,7 @@ int control_init(struct ctld *ctld)
     uint64_t now = clock_monotonic_ms();
 
     TAILQ_INIT(&control->now);
+    TAILQ_INIT(&control->due);
     TAILQ_INIT(&control->later);
     TAILQ_INIT(&control->waiting);
     TAILQ_INIT(&control->ghosts);

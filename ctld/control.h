@@ -23,12 +23,12 @@ TAILQ_HEAD(member_list, member);
 TAILQ_HEAD(ghost_list, ghost);
 
 struct control {
-    struct node_list now, later; /* nodes to decide */
-    struct member_list waiting;  /* for an ACK, longest first */
-    struct ghost_list ghosts;    /* in the order in which they end */
-    struct event *run;           /* decides what is in now */
-    struct event *tick;          /* looks for what is due */
-    struct event *settle;        /* the end of settling */
+    struct node_list now, due, later; /* nodes to decide: see enum node_queue */
+    struct member_list waiting;       /* for an ACK, longest first */
+    struct ghost_list ghosts;         /* in the order in which they end */
+    struct event *run;                /* decides what is in now and due */
+    struct event *tick;               /* looks for what is due */
+    struct event *settle;             /* the end of settling */
     uint64_t settle_end_ms, settle_cap_ms;
     uint64_t walk;
     bool settling;

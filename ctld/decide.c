@@ -169,7 +169,7 @@ struct decision {
 enum member_state decide_state(const struct member *member, const struct conf *conf,
                                uint64_t now_ms)
 {
-    const struct hints *h = &member->hints;
+    const struct hints *h = member_hints(member);
     bool hinted = h->workers_min > 0 || h->workers_max > 0 || h->batch > 0 || h->flops > 0 ||
                   h->model[0] != '\0' || h->profile[0] != '\0';
 
@@ -363,7 +363,7 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
         .own = cpus_count(&m->place.loader),
         /* What a user says about a job claims no cores; its own are there for new loaders. */
         .min = newcomer(m, d->decide) ? cpus_count(&m->place.loader) : 0,
-        .max = newcomer(m, d->decide) ? 0 : m->hints.workers_max,
+        .max = newcomer(m, d->decide) ? 0 : member_hints(m)->workers_max,
         .now = cpus_count(&now),
         .weight = 1,
         .gpus = m->ngpus > 0 ? m->ngpus : 1,

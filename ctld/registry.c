@@ -129,6 +129,7 @@ static void member_free(struct member *member)
     recon_member_free(&member->place);
     history_free(member->history);
     free(member->reason);
+    free(member->own_hints);
     free(member->use);
     free(member->gpus);
     free(member->declared);
@@ -238,7 +239,7 @@ static void prune_job(struct registry *registry, struct job *job)
 
 bool registry_prune_node(struct registry *registry, struct node *node)
 {
-    if (node->nmembers > 0 || node->ghosts != NULL || node->is_todo)
+    if (node->nmembers > 0 || node->ghosts != NULL || node->queue != NODE_IDLE)
         return false;
     for (struct node **at = node_chain(registry, node->name); *at != NULL; at = &(*at)->next) {
         if (*at == node) {
@@ -430,6 +431,34 @@ const struct topo *registry_node_topo(struct node *node, const struct conf_node 
     }
     cpus_free(&all);
     return rc == 0 ? node->flat : NULL;
+}
+
+/* Most say nothing, and there may be many. */
+static const struct hints only_on = {.on = true};
+
+const struct hints *member_hints(const struct member *member)
+{
+    return member->own_hints != NULL ? member->own_hints : &only_on;
+}
+
+static bool says_only_on(const struct hints *hints)
+{
+    char all[HINTS_TEXT_MAX], on[HINTS_TEXT_MAX];
+
+    (void)hints_format(hints, all, sizeof(all));
+    (void)hints_format(&only_on, on, sizeof(on));
+    return strcmp(all, on) == 0;
+}
+
+int member_set_hints(struct member *member, const struct hints *hints)
+{
+    if (says_only_on(hints))
+        return 0;
+    member->own_hints = malloc(sizeof(*member->own_hints));
+    if (member->own_hints == NULL)
+        return -1;
+    *member->own_hints = *hints;
+    return 0;
 }
 
 void member_name(const struct member *member, char *buf, size_t size)

@@ -58,7 +58,7 @@ struct member {
     uint32_t step, uid, restart, tasks, step_nodes;
     unsigned ngpus;
     char (*gpus)[MSG_GPU_MAX];
-    struct hints hints;
+    struct hints *own_hints;   /* NULL: it said no more than "on"; see member_hints() */
     struct pred_job *declared; /* what was known when it came; NULL: its hints alone */
     bool unconfined;
     uint64_t started_ms;    /* when its tasks started, monotonic, may be before our start */
@@ -77,12 +77,12 @@ struct member {
     uint64_t state_sent_ms;   /* when the learned state last went out */
     uint32_t loader_tasks, workers, drift, failed_binds;
     float gpu_busy, main_use; /* last report; NAN unknown; cores */
-    float quota; /* cores that a bandwidth quota allows the step; NAN no limit */
+    float quota;              /* cores that a bandwidth quota allows the step; NAN no limit */
     struct verdict_state verdict;
-    uint32_t reports;  /* on this connection */
-    bool verdict_news; /* the agent has not been told of the verdict yet */
-    struct member_use *use;   /* for the job's record, owned; NULL none yet */
-    bool learned;             /* LearnTime is over and no loader task was seen, or one was */
+    uint32_t reports;       /* on this connection */
+    bool verdict_news;      /* the agent has not been told of the verdict yet */
+    struct member_use *use; /* for the job's record, owned; NULL none yet */
+    bool learned;           /* LearnTime is over and no loader task was seen, or one was */
 
     /* what was decided */
     enum member_state state;
@@ -110,6 +110,13 @@ struct ghost {          /* what a lost member may still occupy, until its lease 
     struct recon_member place;
 };
 
+enum node_queue {            /* where a node waits for a decision */
+                  NODE_IDLE, /* nowhere */
+                  NODE_NOW,  /* a step started or ended */
+                  NODE_DUE,  /* a measurement asks for it, and its time has come */
+                  NODE_LATER /* the same, but not yet */
+};
+
 struct node {
     struct node *next; /* of the hash chain */
     char *name;
@@ -130,8 +137,8 @@ struct node {
     uint64_t visit;      /* of the walk that saw it last */
     /* work to do */
     TAILQ_ENTRY(node) todo;
-    bool is_todo;
-    uint64_t due_ms; /* when, 0 at once */
+    enum node_queue queue;
+    uint64_t due_ms; /* when, while LATER */
 };
 
 struct job {
@@ -180,6 +187,10 @@ const struct topo *registry_node_topo(struct node *node, const struct conf_node 
 
 /* "12.0" */
 void member_name(const struct member *member, char *buf, size_t size);
+
+/* What its user said. */
+const struct hints *member_hints(const struct member *member);
+int member_set_hints(struct member *member, const struct hints *hints); /* -1: ENOMEM */
 
 /* Note a change of the target. Losing the note for lack of memory is not an error. */
 void member_note(struct member *member, uint64_t now_ms, const char *reason);

@@ -102,21 +102,37 @@ void session_close(struct session *session)
         session_end(session);
 }
 
+/* It ends at the next look for silent peers: whoever sends may be walking over members, and one
+ * must not vanish then. */
+static void doom(struct session *session)
+{
+    struct session_list *list = list_of(session->ctld->server, session->state);
+
+    session->deadline_ms = 0;
+    TAILQ_REMOVE(list, session, link);
+    TAILQ_INSERT_HEAD(list, session, link);
+}
+
+static bool is_doomed(const struct session *session)
+{
+    return session->state == SESSION_DEAD || session->deadline_ms == 0;
+}
+
 void session_send(struct session *session, const struct wire_writer *writer)
 {
     struct evbuffer *output = bufferevent_get_output(session->bev);
 
-    if (session->state == SESSION_DEAD)
+    if (is_doomed(session))
         return;
     if (session->state == SESSION_AGENT && evbuffer_get_length(output) > OUTPUT_MAX) {
         log_warning("an agent does not read what it is sent; its connection is given up");
-        session_end(session);
+        doom(session);
         return;
     }
     session->sent_ms = clock_monotonic_ms();
     if (bufferevent_write(session->bev, writer->data, writer->length) < 0) {
         log_error("cannot queue a message: out of memory");
-        session_end(session);
+        doom(session);
     }
 }
 
@@ -242,6 +258,8 @@ static size_t frame_limit(const struct session *session, const unsigned char *he
 
 static bool reads_frames(const struct session *session)
 {
+    if (is_doomed(session))
+        return false;
     return session->state == SESSION_HELLO || session->state == SESSION_AGENT;
 }
 
