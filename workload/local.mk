@@ -29,4 +29,4 @@ adltrain_SOURCES = workload/main.c
 adltrain_LDADD = $(WORKLOAD_LIBS)
 EXTRA_DIST += workload/series workload/series-job.sh workload/series-report.sh workload/series-resize.sh \
 	workload/series-metrics.awk workload/series-plot.awk workload/series-mixed.txt \
-	workload/series-hungry.txt workload/series-two-cores.txt
+	workload/series-hungry.txt workload/series-pairs.txt workload/series-two-cores.txt
