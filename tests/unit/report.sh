@@ -144,7 +144,7 @@ printf '5\t5\tCOMPLETED%s[31m\tmal%s]0;x\tna|me\t2\t-3\tnote|ADL1:{}|5:adl:\t\n'
 call 5
 unlike "$out" "$esc" "no control characters reach the terminal"
 is "$(printf '%s\n' "$out" | grep -c '^Job')" 1 "line ends in values make no rows"
-for job in "" , "1;id" '$(id)' "-j" 1_ 1+ _1 1_2_3 12345678901 "1 2" ../1 "1,,x"; do
+for job in "" "," "1;id" '$(id)' "-j" 1_ 1+ _1 1_2_3 12345678901 "1 2" ../1 "1,,x"; do
     : > "$work/arguments"
     call -- "$job"
     is $status 2 "'$job' is refused"
