@@ -3,7 +3,9 @@
 # host, so that a busy vCPU cannot take what an idle one leaves. With cgroup v1 these are groups below
 # the cpu controller, with v2 threaded groups. They are gone after slow_cores_remove.
 
-slow_cores_period=10000 # microseconds: short, so that a slow core is slow at every moment
+# Microseconds in which a core of $1 percent gets 2 ms: short, so that a slow core is slow at every moment, but the
+# kernel refuses less than 1 ms, and keeps it the worse the less it is.
+slow_cores_period() { echo $((200000 / $1 > 10000 ? 200000 / $1 : 10000)); }
 
 # Threads of process $1 whose names match $2 (an extended regular expression), in their order.
 slow_cores_threads() {
@@ -26,7 +28,9 @@ slow_cores_possible() {
 
 # slow_cores_limit NAME PID PATTERN PERCENT: prints how many threads were limited.
 slow_cores_limit() {
-    local name=$1 pid=$2 pattern=$3 quota=$(($4 * slow_cores_period / 100)) thread group count=0 base
+    local name=$1 pid=$2 pattern=$3 period quota thread group count=0 base
+    period=$(slow_cores_period "$4")
+    quota=$(($4 * period / 100))
     if slow_cores_v1; then
         base=/sys/fs/cgroup/cpu/$name
         # as much weight as so many processes: a group's default is that of one, however full it is
@@ -41,12 +45,12 @@ slow_cores_limit() {
         group=$base/core$count
         mkdir "$group" || return
         if slow_cores_v1; then
-            echo "$slow_cores_period" >"$group/cpu.cfs_period_us" && echo "$quota" >"$group/cpu.cfs_quota_us" &&
+            echo "$period" >"$group/cpu.cfs_period_us" && echo "$quota" >"$group/cpu.cfs_quota_us" &&
                 echo "$thread" >"$group/tasks" || return
         else
             echo threaded >"$group/cgroup.type" || return
             ((count > 0)) || echo +cpu >"$base/cgroup.subtree_control" || return
-            echo "$quota $slow_cores_period" >"$group/cpu.max" && echo "$thread" >"$group/cgroup.threads" || return
+            echo "$quota $period" >"$group/cpu.max" && echo "$thread" >"$group/cgroup.threads" || return
         fi
         count=$((count + 1))
     done
