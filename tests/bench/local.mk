@@ -33,3 +33,6 @@ tests_bench_sweep_SOURCES = tests/bench/sweep.c
 tests_bench_sweep_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
 tests_bench_sweep_LDADD = $(ADL_CLI_LIBS)
 EXTRA_DIST += docs/allocation.md docs/allocation.svg
+
+# Verdicts of real steps, and what makes their files slow.
+EXTRA_DIST += tests/bench/verdict-accuracy tests/bench/slow-files.c

@@ -16,11 +16,14 @@ fi
 test_begin --cpus 2 --adl-conf MainCoresPerTask=0 --adl-conf LearnTime=20s --adl-conf MinHoldTime=1s
 data_set
 
-# The training process of step $1: the oldest of its processes that runs the script.
+runs_script() { tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -q " $script "; }
+parent_of() { awk '{ print $4 }' "/proc/$1/stat" 2>/dev/null; }
+
+# The training process of step $1: it runs the script, and its parent does not.
 trainer() {
     local pid
-    for pid in $(step_pids "$1" | sort -n); do
-        if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q " $script "; then
+    for pid in $(step_pids "$1"); do
+        if runs_script "$pid" && ! runs_script "$(parent_of "$pid")"; then
             printf '%s\n' "$pid"
             return
         fi
@@ -32,7 +35,7 @@ is_helper() {
     local words
     words=$(tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null)
     [[ $words == *resource_tracker* ]] ||
-        [[ $words == *multiprocessing.forkserver* && $(awk '{ print $4 }' "/proc/$1/stat") == $(trainer "$2") ]]
+        [[ $words == *multiprocessing.forkserver* && $(parent_of "$1") == $(trainer "$2") ]]
 }
 
 # Masks that taskset reads, "THREAD MASK" a line: of worker processes (all their threads), of threads
@@ -103,7 +106,7 @@ way() {
     # shellcheck disable=SC2046
     start_step "$name" --adloader=on -- $(train_py --seconds 60 "$@")
     client=$step_client
-    tap_within 30 "$name: workers are found" loaders_seen "$id"
+    tap_within 50 "$name: workers are found" loaders_seen "$id"
     tap_within 15 "$name: they get both CPUs" workers_on "$id" 0,1
     tap_is "$(trainer_masks "$id" | values)" "$own" "$name: all of the training process keeps its mask"
     scancel "$id"
