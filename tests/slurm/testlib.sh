@@ -153,7 +153,7 @@ has_loaders() { (($(loader_threads "$1" | wc -l) >= ${2:-1})); }
 # A small data set, made once for all tests of a build.
 data_set() {
     test_data=$ADL_BUILDDIR/slurm-data
-    "$(program adltrain)" make-data "$test_data" --images 200 >"$work/make-data.log" 2>&1 || {
+    flock "$ADL_BUILDDIR" "$(program adltrain)" make-data "$test_data" --images 200 >"$work/make-data.log" 2>&1 || {
         tap_fail "adltrain makes a data set" "$(tail -n 5 "$work/make-data.log")"
         test_end
     }
