@@ -48,13 +48,13 @@ has_cores() { [[ $(cpuset "job_$A/step_0") == "$1" ]] && loaders_on "$A.0" "$1";
 # shellcheck disable=SC2046
 option=--adloader=on start_job borrower $(train 600)
 A=$started
+tap_within 15 "it has loader threads" has_loaders "$A.0"
 own=$(cpuset "job_$A/step_0")
 tap_like "$own" '^[01]$' "job $A has one CPU, and its cpuset says so ($own)"
-tap_within 15 "it has loader threads" has_loaders "$A.0"
 other=$((1 - own))
 tap_is "$(cpuset "job_$A") $(masks_by_taskset "$A.0" .)" "$own $own" "its job level and all of its threads, too"
 lender
-tap_is "$(cpuset "job_$B/step_0")" "$other" "job $B has the other one"
+tap_within 10 "job $B has the other one" cpuset_is "job_$B/step_0" "$other"
 
 # ---- lent and taken back ----
 tap_within 15 "the loaders of $A get both CPUs" has_cores 0-1
