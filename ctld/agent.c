@@ -276,7 +276,7 @@ static void renew(struct session *session)
 static void consider(struct ctld *ctld, struct member *member, bool first_loaders, uint64_t now)
 {
     const struct conf *conf = ctld->conf;
-    bool loaders = member_has_loaders(member, now, conf->learn_ms);
+    bool loaders = member_has_loaders(member, now, conf);
     double fraction = conf->min_gain > NOTICE_FRACTION ? conf->min_gain : NOTICE_FRACTION;
 
     if (ctld->control.settling)
@@ -310,7 +310,7 @@ static void take_report(struct session *session, const struct wire_view *view)
         return;
     }
     ctld->reports++;
-    first_loaders = r.tasks > 0 && !member_has_loaders(member, now, ctld->conf->learn_ms);
+    first_loaders = r.tasks > 0 && !member_has_loaders(member, now, ctld->conf);
     if (r.tasks > 0)
         member->loaders_seen_ms = now;
     if (first_loaders)

@@ -188,7 +188,7 @@ static enum part part_of(const struct member *member, const struct conf *conf, u
         return PART_OWN;
     if (member->state == MEMBER_BYSTANDER || member->state == MEMBER_LEARNING)
         return PART_OWN;
-    if (member_has_loaders(member, now_ms, conf->learn_ms))
+    if (member_has_loaders(member, now_ms, conf))
         return PART_ACTIVE;
     /* Declared, and still young enough that its loaders may come. */
     if (!member->learned && now_ms - member->started_ms < conf->learn_ms)
@@ -738,7 +738,7 @@ static void remember(const struct decision *d, struct entry *e)
     struct member *m = e->member;
     unsigned have = cpus_count(&e->assigned);
 
-    demand_remember(m, member_has_loaders(m, d->decide->now_ms, d->decide->conf->learn_ms));
+    demand_remember(m, member_has_loaders(m, d->decide->now_ms, d->decide->conf));
     if (m->state == MEMBER_MANAGED && e->part == PART_LENDER)
         m->learned = true;
     m->demand = e->part == PART_LENDER ? 0.0f : NAN;

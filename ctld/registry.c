@@ -509,9 +509,12 @@ void member_note(struct member *member, uint64_t now_ms, const char *reason)
     change->reason = strdup(reason);
 }
 
-bool member_has_loaders(const struct member *member, uint64_t now_ms, unsigned learn_ms)
+bool member_has_loaders(const struct member *member, uint64_t now_ms, const struct conf *conf)
 {
-    return member->loaders_seen_ms != 0 && now_ms - member->loaders_seen_ms < learn_ms;
+    uint64_t reports_ms = 3ull * conf->report_ms; /* one may be late */
+    uint64_t patience_ms = conf->learn_ms > reports_ms ? conf->learn_ms : reports_ms;
+
+    return member->loaders_seen_ms != 0 && now_ms - member->loaders_seen_ms < patience_ms;
 }
 
 const char *member_state_name(enum member_state state)

@@ -195,8 +195,8 @@ int member_set_hints(struct member *member, const struct hints *hints); /* -1: E
 /* Note a change of the target. Losing the note for lack of memory is not an error. */
 void member_note(struct member *member, uint64_t now_ms, const char *reason);
 
-/* After LearnTime without loader tasks, or none for that long. */
-bool member_has_loaders(const struct member *member, uint64_t now_ms, unsigned learn_ms);
+/* Loader tasks were seen within LearnTime. */
+bool member_has_loaders(const struct member *member, uint64_t now_ms, const struct conf *conf);
 
 const char *member_state_name(enum member_state state);
 

@@ -569,7 +569,7 @@ static void test_restart_moves_nothing(void **state)
     unsigned assigned = 0;
 
     (void)state;
-    controller_prepare(&c, "");
+    controller_prepare(&c, "SettleTime=2s\nReportInterval=1s\n"); /* all come back in that */
     controller_start(&c);
     connect_all(&c, agents, all);
     run_hungry(all, MANY, 4000);
@@ -587,7 +587,7 @@ static void test_restart_moves_nothing(void **state)
         agent_register(&c, all[i]);
         assert_true(agents[i].registered);
     }
-    for (unsigned t = 0; t < 10; t++) { /* at no time anything else */
+    for (unsigned t = 0; t < 16; t++) { /* at no time anything else */
         run_hungry(all, MANY, 100);
         for (unsigned i = 0; i < MANY; i++)
             assert_string_equal(agent_at(all[i], after, sizeof(after)), before[i]);
