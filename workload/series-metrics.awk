@@ -126,7 +126,7 @@ function ratio(name, base,    b) {
 }
 
 # CPU time of a sample as the jobs saw it: it grows when the machine itself gets slower.
-function speed(    i, m, p) {
+function speed(    i, m, p, v, low, top, apart) {
     printf "| CPU ms a sample |"
     for (i = 1; i <= npolicies; i++) printf " %s |", policy[i]
     printf "\n|---|"
@@ -137,6 +137,18 @@ function speed(    i, m, p) {
         for (i = 1; i <= npolicies; i++) printf " %s |", cell("ms" SUBSEP policy[i] SUBSEP model[m], 2)
         print ""
     }
+    for (m = 1; m <= nmodels; m++) {
+        low = top = 0
+        for (i = 1; i <= npolicies; i++) {
+            v = mean("ms" SUBSEP policy[i] SUBSEP model[m])
+            if (!v) continue
+            if (!low || v < low) low = v
+            if (v > top) top = v
+        }
+        if (low && top / low - 1 > apart) apart = top / low - 1
+    }
+    printf "\nThe same work took up to %.0f %% more CPU time under one policy than under another%s\n", 100 * apart,
+        apart > 0.05 ? ": the machine itself was\nnot steady (other work on its host), and differences of this size between the policies say nothing of them." : "."
     printf "\nFrom the start of a job's batch script to its end, %s s passed in which it did not train\n(srun, start and end of the program).\n", cell("overhead", 2)
 }
 

@@ -106,7 +106,7 @@ report() {
     echo
     echo "Run by:"
     echo
-    echo "    $(cat "$folder/command.txt" 2>/dev/null)"
+    sed 's/^/    /; s/--out [^ ]*/--out FOLDER/' "$folder/command.txt"
     echo
     machine_table "$folder"
     echo
