@@ -147,8 +147,11 @@ function speed(    i, m, p, v, low, top, apart) {
         }
         if (low && top / low - 1 > apart) apart = top / low - 1
     }
-    printf "\nThe same work took up to %.0f %% more CPU time under one policy than under another%s\n", 100 * apart,
-        apart > 0.05 ? ": the machine itself was\nnot steady (other work on its host), and differences of this size between the policies say nothing of them." : "."
+    printf "\nThe same work took up to %.0f %% more CPU time under one policy than under another", 100 * apart
+    if (apart > 0.05)
+        print ": the machine itself was\nnot steady (other work on its host), and differences of this size between the policies say nothing of them."
+    else
+        print "."
     printf "\nFrom the start of a job's batch script to its end, %s s passed in which it did not train\n(srun, start and end of the program).\n", cell("overhead", 2)
 }
 

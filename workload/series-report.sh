@@ -136,7 +136,7 @@ write_report() {
     for run in "$1"/runs/*/; do
         collect "${run%/}"
     done
-    usable "$1" || return
+    usable "$1" && metrics "$1" summary >/dev/null || return
     plot_rows "$1" >"$1/plot.tsv"
     awk -v order="$(policies_of "$1")" -f "$here/series-plot.awk" "$1/plot.tsv" >"$1/timeline.svg" || complain "no timeline could be drawn"
     report "$1" timeline.svg >"$1/report.md"
