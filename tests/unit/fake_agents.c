@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -136,6 +137,7 @@ static void exec_controller(const struct controller *c)
     char command[1024];
     int log = open(c->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it ends with the test, however that ends */
     if (log < 0 || dup2(log, 2) < 0 || dup2(log, 1) < 0)
         _exit(126);
     (void)snprintf(command, sizeof(command), "exec %s '%s/adloaderctld' -f -c '%s'",
@@ -715,6 +717,7 @@ static void exec_munged(const struct controller *c)
     char command[1024];
     const char *d = c->dir;
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* exec, so that the process to signal is munged itself */
     (void)snprintf(
         command, sizeof(command),
