@@ -37,6 +37,18 @@ static int write_all(int fd, const char *data, size_t length)
     return 0;
 }
 
+/* A device, pipe or folder must never be renamed over: root's /dev/null would become a file. */
+static bool may_be_replaced(const char *path)
+{
+    struct stat there;
+
+    if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        errno = S_ISDIR(there.st_mode) ? EISDIR : EEXIST;
+        return false;
+    }
+    return true;
+}
+
 /* Fill a new file next to path and rename it over path, so that readers see the old or the new one
  * whole. 0, or -1 with errno. */
 static int replace_file(const char *path, const char *data, size_t length)
@@ -106,6 +118,15 @@ static int export_to(const char *path, const char *xml, size_t length, const cha
         return CLI_FAILURE;
     }
     snprintf(content, sizeof(content), "%s\n", digest);
+    if (path[0] == '\0' || path[strlen(path) - 1] == '/') {
+        cli_error("--export: %s names no file", path[0] == '\0' ? "an empty path" : path);
+        return CLI_FAILURE;
+    }
+    if (!may_be_replaced(path) || !may_be_replaced(beside)) {
+        cli_error("--export %s: it, or %s, is there and is no regular file; it is left alone", path,
+                  beside);
+        return CLI_FAILURE;
+    }
     if (make_folder_of(path) != 0) {
         cli_error("cannot make the folder of %s: %s", path, strerror(errno));
         return CLI_FAILURE;

@@ -264,8 +264,13 @@ static void renew(struct session *session)
     struct member *member = session->member;
     struct msg_renew renewal = {.lease_ms = ctld->conf->lease_ms};
 
-    if (member->verdict_news)
+    /* At the end the user wants to hear what was found out, not that loaders have ended since. */
+    bool says = verdict_kind(&member->verdict) != VERDICT_UNKNOWN;
+
+    if (member->verdict_news && (says || !member->verdict_told)) {
         demand_words(member, renewal.verdict, sizeof(renewal.verdict));
+        member->verdict_told = says;
+    }
     member->verdict_news = false;
 
     if (msg_renew_write(&ctld->writer, &renewal) == 0)

@@ -12,10 +12,11 @@
 #include <string.h>
 
 /* Numbers beyond are cut off when written and refused when read. */
-#define SECONDS_MAX 9999999999.0
-#define SAMPLES_MAX 1e15
-#define PARSE_MAX   4096u /* bytes of a text that is looked at */
-#define DEPTH_MAX   5
+#define VERDICT_SHARE_MIN 0.1 /* of the time: less does not name the step */
+#define SECONDS_MAX       9999999999.0
+#define SAMPLES_MAX       1e15
+#define PARSE_MAX         4096u /* bytes of a text that is looked at */
+#define DEPTH_MAX         5
 
 enum verdict record_verdict_by_name(const char *name)
 {
@@ -68,14 +69,21 @@ void record_use_add(struct record_use *sum, const struct record_use *use)
         sum->verdict_s[v] += use->verdict_s[v];
 }
 
+/*
+ * The verdict that held longest. Time without one does not compete, since a program that saves or
+ * validates for long has no loaders meanwhile; but one that held for a moment names nothing.
+ */
 enum verdict record_use_verdict(const struct record_use *use)
 {
-    int best = 0;
+    int best = VERDICT_UNKNOWN + 1;
+    double all = use->verdict_s[VERDICT_UNKNOWN];
 
-    for (int v = 1; v < VERDICTS; v++)
+    for (int v = VERDICT_UNKNOWN + 1; v < VERDICTS; v++) {
+        all += use->verdict_s[v];
         if (use->verdict_s[v] > use->verdict_s[best])
             best = v;
-    return (enum verdict)best;
+    }
+    return use->verdict_s[best] > VERDICT_SHARE_MIN * all ? (enum verdict)best : VERDICT_UNKNOWN;
 }
 
 /* The entry that loses least when it is folded: least loader work, of equals the earliest. */

@@ -81,6 +81,7 @@ struct member {
     struct verdict_state verdict;
     uint32_t reports;       /* on this connection */
     bool verdict_news;      /* the agent has not been told of the verdict yet */
+    bool verdict_told;      /* it has been told of one that says something */
     struct member_use *use; /* for the job's record, owned; NULL none yet */
     bool learned;           /* LearnTime is over and no loader task was seen, or one was */
 

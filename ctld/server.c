@@ -3,6 +3,7 @@
 
 #include "server.h"
 
+#include "clock.h"
 #include "ctld.h"
 #include "log.h"
 
@@ -26,6 +27,7 @@
 #define BACKLOG         4096
 #define SPARE_FILES     1024u /* beyond the agents: queries, state files, munge */
 #define PAUSE_MS        100
+#define COMPLAIN_MS     60000u
 #define TCP_SOCKETS_MAX 16u
 
 static int fail(char *error, size_t size, const char *what, const char *on, const char *hint)
@@ -79,8 +81,16 @@ static void accept_failed(struct evconnlistener *listener, void *arg)
     struct ctld *ctld = arg;
     const struct timeval pause = {0, PAUSE_MS * 1000};
 
+    uint64_t now = clock_monotonic_ms();
+    int error = errno;
+
     (void)listener;
-    log_warning("cannot accept a connection: %s; tried again in %d ms", strerror(errno), PAUSE_MS);
+    if (ctld->server->complained_ms == 0 || now - ctld->server->complained_ms >= COMPLAIN_MS) {
+        log_warning("cannot accept connections: %s; tried every %d ms (raise LimitNOFILE, or look "
+                    "who holds so many)",
+                    strerror(error), PAUSE_MS);
+        ctld->server->complained_ms = now;
+    }
     set_listening(ctld->server, false);
     (void)evtimer_add(ctld->server->resume, &pause);
 }

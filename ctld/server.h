@@ -21,9 +21,10 @@ struct server {
     struct evconnlistener *unix_listener;
     struct evconnlistener **tcp_listeners;
     size_t ntcp_listeners;
-    struct event *resume; /* listening again after descriptors ran out */
-    char *path;           /* of the Unix socket */
-    dev_t device;         /* and which file it is, to remove no other */
+    struct event *resume;   /* listening again after descriptors ran out */
+    uint64_t complained_ms; /* when the last complaint about that was logged; 0 never */
+    char *path;             /* of the Unix socket */
+    dev_t device;           /* and which file it is, to remove no other */
     ino_t inode;
 };
 

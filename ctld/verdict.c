@@ -123,6 +123,7 @@ struct signs {
     bool late;      /* it is not, for sure */
     bool saturated; /* the loaders use all that they may */
     bool crowded;   /* or would, did others not use it too */
+    bool waiting;   /* they wait for a CPU longer than they have one */
     bool throttled; /* or the quota */
     bool all_busy;  /* no worker has time left */
     bool storage;   /* they wait for storage */
@@ -142,6 +143,7 @@ static struct signs read_signs(const struct verdict_state *s)
         .fed = busy >= fed,
         .late = busy<fed, .saturated = use >= SATURATED * cores, .crowded = queue> CROWDED * use &&
                 use + queue >= SATURATED * could,
+        .waiting = queue > use && use + queue >= ASLEEP * could,
         .throttled = use + (double)s->main_use >= SATURATED * (double)s->cpu_limit,
         .all_busy = use + queue >= WORKERS_BUSY * workers && workers < cores - 0.5,
         .storage = (double)s->io_wait >= fmax(0.3, IO_SHARE * workers),
@@ -175,7 +177,7 @@ static enum verdict judge(const struct verdict_state *s)
         return VERDICT_CPU_STARVED;
     if (g.main_busy)
         return VERDICT_MAIN_THREAD_BOUND;
-    if (g.crowded)
+    if (g.crowded || g.waiting)
         return VERDICT_CPU_STARVED;
     if ((g.late || g.nobody) && g.asleep)
         return VERDICT_IO_BOUND;

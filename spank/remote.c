@@ -365,8 +365,9 @@ static void tell_user(void)
     if (msg_step_name(step.about.job, step.about.step, name, sizeof name) < 0)
         return;
     if (!s.registered)
-        slurm_spank_log("adloader: step %s on %s was not managed: no controller answered", name,
-                        step.about.node);
+        slurm_spank_log(
+            "adloader: step %s on %s was not managed: no controller answered before it ended", name,
+            step.about.node);
     else
         tell_what_was_seen(name, &s);
 }

@@ -254,9 +254,11 @@ cluster_built() {
 
 # A copy in the cluster's folder: the build's may lie where plain users cannot read it.
 cluster_plugin_path() {
-    local installed path
-    installed=$(cd "$opt_build" && echo lib/slurm*/spank_adloader.so)
-    path=$(cluster_built .libs/spank_adloader.so "$installed") || return
+    local path
+    local -a installed
+    mapfile -t installed < <(cd "$opt_build" && compgen -G 'lib/slurm*/spank_adloader.so'
+        cd "$opt_build" && compgen -G 'lib/*/slurm*/spank_adloader.so')
+    path=$(cluster_built .libs/spank_adloader.so "${installed[@]}") || return
     install -m 755 "$path" "$CLUSTER/spank_adloader.so" && echo "$CLUSTER/spank_adloader.so"
 }
 

@@ -71,6 +71,14 @@ unlike "$err" "Did you mean" "without one where none is near"
 call status --jsno
 is $status 2 "an unknown option: wrong usage"
 like "$err" "no option '--jsno'\. Did you mean --json\?" "with the nearest one"
+mkfifo "$work/pipe"
+call topology --export "$work/pipe"
+is "$status" 1 "topology --export to what is no regular file is refused"
+like "$err" "no regular file" "with the reason"
+is "$(stat -c %F "$work/pipe")" fifo "and what is there is left alone"
+call topology --export "$work/none/"
+is "$status" 1 "topology --export to a folder's name is refused"
+is "$(ls -d "$work/none" 2>/dev/null)" "" "and makes no folder"
 call topology --exprot=x
 like "$err" "'--exprot=x'\. Did you mean --export\?" "a subcommand's own options are found, too"
 call --exprot x topology

@@ -260,9 +260,11 @@ static void shares_weigh_by_time(void **state)
     assert_near(sum.cores_s / sum.cores_known_s, 420.0 / 110, 1e-12, "mean cores");
     assert_int_equal(sum.cores_min, 1);
     assert_int_equal(sum.cores_max, 8);
-    assert_int_equal(record_use_verdict(&sum), VERDICT_UNKNOWN); /* 9 s against 8 and 7 */
+    assert_int_equal(record_use_verdict(&sum), VERDICT_CPU_STARVED); /* 9 s of nothing known */
     sum.verdict_s[VERDICT_GPU_BOUND] += 3;
     assert_int_equal(record_use_verdict(&sum), VERDICT_GPU_BOUND);
+    sum.verdict_s[VERDICT_UNKNOWN] = 1000; /* it held for 1 % of the time */
+    assert_int_equal(record_use_verdict(&sum), VERDICT_UNKNOWN);
 }
 
 static void counts_do_not_wrap(void **state)
