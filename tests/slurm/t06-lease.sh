@@ -26,12 +26,18 @@ how_long() {
     waited_ms=$((($(date +%s%N) - begin) / 1000000))
 }
 
-# Within the lease, counted from the last frame that came, and the time to look.
+# Within the lease, counted from the last frame that came. A second is granted to the node, and to this
+# script what its looks take, which on a busy host is much.
 back_on_own() { # DESCRIPTION
-    if how_long $((lease + 2)) loaders_on_own "$A" && ((waited_ms <= lease * 1000 + 1000)); then
-        tap_pass "$1: the loader threads are on own cores within the lease ($waited_ms ms of $lease s)"
+    local begin look limit
+    begin=$(date +%s%N)
+    loaders_on_own "$A"
+    look=$((($(date +%s%N) - begin) / 1000000))
+    limit=$((lease * 1000 + 1000 + 4 * look))
+    if how_long 20 loaders_on_own "$A" && ((waited_ms <= limit)); then
+        tap_pass "$1: the loader threads are on own cores within the lease ($waited_ms ms of $lease s; a look takes $look ms)"
     else
-        tap_fail "$1: the loader threads are on own cores within the lease" "$(step_threads "$A")"
+        tap_fail "$1: the loader threads are on own cores within the lease" "${waited_ms-never} ms, allowed are $limit" "$(step_threads "$A")"
     fi
 }
 
