@@ -160,6 +160,7 @@ static int send_assign(struct ctld *ctld, struct member *member, const struct re
                   member->node->name, strerror(errno));
         return -1;
     }
+    member->sent_loans = loans_mark(member, place);
     member->state_sent_ms = now;
     member->sent_demand = (float)member->learner.demand;
     ctld->assignments++;
@@ -207,7 +208,8 @@ static int reconcile(struct ctld *ctld, struct node *node)
         struct member *m = node->members[i];
 
         rc = recon_next(&view, &m->place, &next);
-        if (rc == 0 && (!m->place.ever_sent || !recon_place_equal(&next, &m->place.sent)))
+        if (rc == 0 && (!m->place.ever_sent || !recon_place_equal(&next, &m->place.sent) ||
+                        loans_mark(m, &next) != m->sent_loans))
             rc = send_assign(ctld, m, &next);
     }
     recon_place_free(&next);

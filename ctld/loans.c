@@ -50,3 +50,29 @@ int loans_fill(const struct member *borrower, struct msg_assign *assign)
     }
     return rc;
 }
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    return (hash ^ value) * 1099511628211u;
+}
+
+uint64_t loans_mark(const struct member *borrower, const struct recon_place *place)
+{
+    const struct node *node = borrower->node;
+    uint64_t hash = 0;
+
+    if (place->own || cpus_is_subset(&place->cpus, &borrower->place.loader))
+        return 0;
+    for (size_t i = 0; i < node->nmembers; i++) {
+        const struct member *lender = node->members[i];
+        const struct cpus *cpus = &lender->place.loader;
+
+        if (lender == borrower || !cpus_intersects(cpus, &place->cpus))
+            continue;
+        hash = mix(mix(hash + 14695981039346656037u, lender->job->id), lender->step);
+        for (long c = cpus_next(cpus, 0); c >= 0; c = cpus_next(cpus, (unsigned long)c + 1))
+            if (cpus_isset(&place->cpus, (unsigned)c))
+                hash = mix(hash, (uint64_t)c);
+    }
+    return hash;
+}

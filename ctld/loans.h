@@ -16,4 +16,10 @@
 int loans_fill(const struct member *borrower, struct msg_assign *assign);
 void loans_free(struct msg_assign *assign);
 
+/*
+ * Fingerprint of whose cores are borrowed there, 0: nobody's. The same cores from another lender (a
+ * step has ended and its batch script has them again) are another loan, and must be said anew.
+ */
+uint64_t loans_mark(const struct member *borrower, const struct recon_place *place);
+
 #endif

@@ -75,6 +75,7 @@ struct member {
     uint64_t report_ms;       /* last report; 0 none on this connection */
     uint64_t changed_ms;      /* when the assignment in force was acknowledged */
     uint64_t state_sent_ms;   /* when the learned state last went out */
+    uint64_t sent_loans;      /* loans_mark() of what was last sent */
     uint32_t loader_tasks, workers, drift, failed_binds;
     float gpu_busy, main_use; /* last report; NAN unknown; cores */
     float quota;              /* cores that a bandwidth quota allows the step; NAN no limit */
