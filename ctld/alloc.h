@@ -51,17 +51,18 @@ enum alloc_guarantee {
 };
 
 struct alloc_member {
-    unsigned job;        /* index of the job: members of one job move together */
-    unsigned node;       /* index into nodes */
-    unsigned own;        /* own loader cores: claimed cores less main cores */
-    unsigned min, max;   /* bounds on cores whatever the policy; max 0: none */
-    unsigned now;        /* cores in force */
-    double weight;       /* > 0 */
-    double gpus;         /* > 0; 1 if unknown */
-    const double *rate;  /* T(c), c = 0..nrate-1, flat beyond; not negative; not owned */
-    unsigned nrate;      /* >= 1 */
-    double gpu_rate;     /* G > 0, unit of rate */
-    double uncertainty;  /* relative sd of the curve: gains inside it move nothing */
+    unsigned job;       /* index of the job: members of one job move together */
+    unsigned node;      /* index into nodes */
+    unsigned own;       /* own loader cores: claimed cores less main cores */
+    unsigned min, max;  /* bounds on cores whatever the policy; max 0: none */
+    unsigned now;       /* cores in force */
+    double weight;      /* > 0 */
+    double gpus;        /* > 0; 1 if unknown */
+    const double *rate; /* T(c), c = 0..nrate-1, flat beyond; not negative; not owned */
+    unsigned nrate;     /* >= 1 */
+    double gpu_rate;    /* G > 0, unit of rate */
+    double demand;      /* cores, in fractions, beyond which the rate is flat; 0 or NAN: see rate */
+    double uncertainty; /* relative sd of the curve: gains inside it move nothing */
     double sample_bytes; /* storage bytes a sample that the cache does not serve; 0: no I/O */
     double work;         /* samples left, for makespan; NAN unknown */
 };

@@ -60,6 +60,11 @@ static unsigned guarded(const struct alloc_member *m, unsigned count, double sha
         step = rate / c;
     need = c - 1 + fmin(1, (rate - member_rate(m, c - 1)) / step);
     margin = m->uncertainty * rate / step;
+    /* A curve of whole cores hides how much of its last core is needed. */
+    if (m->demand > 0 && m->demand < need) {
+        need = m->demand;
+        margin = m->uncertainty * need;
+    }
     guard = (unsigned)fmin(count, ceil(need + margin));
     keep = (unsigned)fmin(count, ceil(need + 2 * margin));
     keep = keep < m->now ? keep : m->now;

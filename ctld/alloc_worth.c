@@ -104,7 +104,13 @@ static bool sum_is_worth_it(const struct part *part, const unsigned *cores)
         now += value_now;
         weight += w;
         if (fabs(share_new - share_now) > EQUAL) {
-            double scale = nash ? w : fmax(value_now, value_new);
+            /*
+             * Of a gain, only its size may be wrong, since what is in force is known. A loss must
+             * be surely worth it: its whole value counts, so that two equal jobs whose estimates
+             * wander do not take a core from each other in turns.
+             */
+            double lost = nash ? w : fmax(value_now, value_new);
+            double scale = value_new > value_now ? value_new - value_now : lost;
 
             noise += pow(job_uncertainty(part, job) * scale, 2);
         }

@@ -370,6 +370,7 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
         .rate = e->curve.rate,
         .nrate = e->curve.ncores + 1,
         .gpu_rate = e->curve.gpu_rate,
+        .demand = e->curve.demand,
         .uncertainty =
             is_guess(e) ? GUESS_UNCERTAINTY : fmin(GUESS_UNCERTAINTY, e->curve.demand_rel_sd),
         .sample_bytes = 0,

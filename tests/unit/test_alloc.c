@@ -147,6 +147,31 @@ static void soft_knee_lends(void **state)
     assert_int_equal(cores[1], 9);
 }
 
+/*
+ * Two that need half a core and own two each, beside two that are starved: although all curves are
+ * uncertain, the second core of the modest is lent, since half a core and its error are still one.
+ */
+static void a_core_that_is_hardly_used_is_lent(void **state)
+{
+    double modest[POINTS], starved[POINTS];
+    struct alloc_member m[] = {
+        member(0, 0, 2, linear(modest, 18, 8), 8), member(1, 0, 2, modest, 8),
+        member(2, 0, 2, linear(starved, 25, 90), 90), member(3, 0, 2, starved, 90)};
+    const struct alloc_node node = {8};
+    unsigned cores[4];
+    struct alloc_problem p = problem(ALLOC_GPU_BUSY, ALLOC_GUARANTEE_OWN, m, 4, &node, 1);
+
+    (void)state;
+    p.min_gain = 0.02;
+    for (unsigned i = 0; i < 4; i++) {
+        m[i].demand = i < 2 ? 0.45 : 3.6;
+        m[i].uncertainty = i < 2 ? 0.05 : 0.4;
+    }
+    (void)solve(&p, cores);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(cores[i], i < 2 ? 1 : 3);
+}
+
 /* A makespan needs cores where work is left: critical ratio c_i ~ work_i / k_i. */
 static void makespan_follows_work(void **state)
 {
@@ -666,6 +691,7 @@ int main(void)
         cmocka_unit_test(policies),
         cmocka_unit_test(guarantee_protects_the_hungry),
         cmocka_unit_test(soft_knee_lends),
+        cmocka_unit_test(a_core_that_is_hardly_used_is_lent),
         cmocka_unit_test(makespan_follows_work),
         cmocka_unit_test(no_useless_cores),
         cmocka_unit_test(nothing_lent_without_borrower),
