@@ -291,6 +291,32 @@ static int print_curve(FILE *out, struct json_object *member)
     return result;
 }
 
+/* Which limit binds at the present point, and what one core more or less would change there. */
+static void print_margin(FILE *out, struct json_object *member)
+{
+    struct json_object *curve = doc_member(member, "curve");
+    struct json_object *rates = doc_member(curve, "rate");
+    double cores = doc_number(member, "loader_cores");
+
+    if (!(cores >= 0) || cores >= (double)doc_count(rates))
+        return;
+    size_t c = (size_t)cores;
+    double now = doc_number_at(rates, c);
+    double more = c + 1 < doc_count(rates) ? doc_number_at(rates, c + 1) : NAN;
+    double less = c > 0 ? doc_number_at(rates, c - 1) : NAN;
+    const char *limit = doc_text_at(doc_member(curve, "limit"), c);
+
+    if (isnan(now) || (isnan(more) && isnan(less)))
+        return;
+    fputs("  at the margin: limited by ", out);
+    print_clean(out, limit, "what is not known");
+    if (!isnan(more))
+        fprintf(out, "; a core more would bring %+.1f", more - now);
+    if (!isnan(less))
+        fprintf(out, "; a core less would cost %.1f", now - less);
+    fprintf(out, " %s\n", unit_of(curve));
+}
+
 static int print_history(FILE *out, struct json_object *history)
 {
     static const struct table_column columns[] = {
@@ -336,6 +362,8 @@ static int print_member(FILE *out, struct json_object *member)
         print_rates(out, member);
     line(out, "why", doc_text(member, "reason"));
     line(out, "hints", doc_text(member, "hints"));
+    if (has_loaders(member))
+        print_margin(out, member);
     if (has_loaders(member) && print_curve(out, member) != 0)
         return -1;
     return print_history(out, doc_member(member, "history"));

@@ -212,6 +212,8 @@ like "$out" 'verdict +gpu-bound: data is never late' "the verdict in words"
 like "$out" 'predicted +2310\.4 samples/s; 2161\.0 samples/s with its own cores' "the rates"
 like "$out" 'why +2 cores of 13\.0' "the reason"
 like "$out" '^ +8 .*#+-* *\| +gpu +<- now *$|^ +8 .*#+-* *\| +loader +<- now *$' "the curve's present point"
+like "$out" '^  at the margin: limited by (gpu|loader); a core more would bring \+35\.3; a core less would cost 51\.9 samples/s$' \
+    "what one core more or less would change"
 like "$out" '^ +6 .*<- own *$' "and the own one"
 like "$out" '1 min 1 s +8 +1-6,9-10 +13\.0 leaves two cores idle' "the history"
 call explain 12.0 "$ask" --json
