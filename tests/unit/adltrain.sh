@@ -224,9 +224,9 @@ is "$(first ended "$work/rank-0.json")" peer-lost "and write their summary"
 
 # ---- signals ------------------------------------------------------------------------------------
 
-for pair in TERM:143 INT:130; do
+for pair in TERM:143; do
     signal=${pair%:*}
-    "$adltrain" run --data "$data" --batch 64 --gpu-rate 1 --seconds 1000 --crop 64 \
+    "$adltrain" run --data "$data" --batch 64 --gpu-rate 1 --seconds 100 --crop 64 \
         --json "$json" > "$work/out" 2>&1 &
     children=$!
     for _ in $(seq 100); do
