@@ -224,13 +224,16 @@ is "$(first ended "$work/rank-0.json")" peer-lost "and write their summary"
 
 # ---- signals ------------------------------------------------------------------------------------
 
-for pair in TERM:143; do
+# A lost signal fails the case after --seconds and does not hang it.
+for pair in TERM:143 INT:130; do
     signal=${pair%:*}
+    # or the loop below takes the last run's lines for those of one that is not listening yet
+    rm -f "$work/out"
     "$adltrain" run --data "$data" --batch 64 --gpu-rate 1 --seconds 100 --crop 64 \
         --json "$json" > "$work/out" 2>&1 &
     children=$!
     for _ in $(seq 100); do
-        grep -q "t_s=" "$work/out" && break
+        grep -qs "t_s=" "$work/out" && break
         sleep 0.1
     done
     kill -s "$signal" "$children"
