@@ -118,16 +118,23 @@ way() {
 way spawn --workers 2 --start-method spawn --persistent
 way forkserver --workers 2 --start-method forkserver --persistent
 
-# Workers that last for one epoch are found anew each time.
+# Workers that last for one epoch are found anew each time. An epoch of this set takes some seconds
+# on any machine: workers that live for a few tenths of a second could only be seen bound by luck.
+long_data=$work/long-data
+mkdir -p "$long_data"
+for class in "$test_data"/*/; do
+    for copy in 1 2 3 4 5 6 7 8 9 10; do
+        ln -s "${class%/}" "$long_data/$(basename "$class")-$copy"
+    done
+done
 id=$job.$step
 step=$((step + 1))
-# shellcheck disable=SC2046
-start_step epochs --adloader=on -- $(train_py --workers 2 --crop 384 --seconds 60)
-tap_within 20 "workers of one epoch each: found" loaders_seen "$id"
+start_step epochs --adloader=on -- "$python" "$script" "$long_data" --workers 2 --crop 384 --seconds 150
+tap_within 30 "workers of one epoch each: found" loaders_seen "$id"
+tap_within 30 "they get both CPUs" workers_on "$id" 0,1
 first=$(worker_masks "$id" | awk 'NR == 1 { print $1 }')
-tap_within 15 "they get both CPUs" workers_on "$id" 0,1
-others_on() { workers_on "$id" 0,1 && ! worker_masks "$id" | grep -q "^$first "; }
-tap_within 20 "so do those of a later epoch" others_on
+others_on() { [[ $first ]] && workers_on "$id" 0,1 && ! worker_masks "$id" | grep -q "^$first "; }
+tap_within 90 "so do those of a later epoch" others_on
 scancel "$id"
 tap_within 15 "it ends" no_member "$id"
 
