@@ -639,13 +639,10 @@ static int run_all(struct sim *s, char *error, size_t error_size)
     const struct trace *t = s->trace;
     unsigned *nodes = calloc(t->nnodes, sizeof(*nodes));
     struct marks marks = {calloc((size_t)t->nnodes * (t->gpus + 1u), sizeof(unsigned)), 0};
-    size_t done = 0;
     int rc = nodes == NULL || marks.nodes == NULL ? -1 : 0;
 
-    while (rc == 0 && (s->next_arrival < t->njobs || s->nfree < (size_t)t->nnodes * t->gpus)) {
+    while (rc == 0 && (s->next_arrival < t->njobs || s->nfree < (size_t)t->nnodes * t->gpus))
         rc = step(s, nodes, &marks, error, error_size);
-        done++;
-    }
     if (rc == 0)
         rc = summarise(s);
     free(nodes);

@@ -13,9 +13,11 @@ packages_of() {
             echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge \
                 procps util-linux hostname jq
             ;;
-        check) # ./check alone: unit tests, a second compiler, linters, accounting
-            echo libcmocka-dev clang mandoc shellcheck xz-utils socat \
-                slurmdbd slurm-wlm-mysql-plugin mariadb-server
+        check) # what the tests need besides: unit tests, accounting, a program that answers nonsense
+            echo libcmocka-dev xz-utils socat slurmdbd slurm-wlm-mysql-plugin mariadb-server
+            ;;
+        lint) # ./check alone: a second compiler, linters
+            echo clang mandoc shellcheck
             ;;
         pytorch) # what examples/train.py needs; tests that run it skip without
             echo python3-torch python3-torchvision python3-pil python3-numpy

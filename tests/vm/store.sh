@@ -1,18 +1,21 @@
 # shellcheck shell=bash
-# What the many-core test machine is made of, kept in one folder and made once: a Debian root with
-# Slurm and compilers, a disk image of it, a kernel, a QEMU, and adloader built for that root.
-# Packages come from where the host's own apt gets them.
+# What the many-core test machine and the matrix of Slurm versions (../matrix) are made of, kept in one
+# folder and made once: a Debian root with Slurm and compilers, a disk image of it, a kernel, a QEMU, and
+# adloader built for that root. Packages come from where the host's own apt gets them.
 #
 #   $store/root-RELEASE/  disk-RELEASE.ext4  kernel/vmlinuz  qemu/ (only with --qemu trixie)
 #   $store/build-RELEASE[-COMMIT]/{source,objects,install}    $store/run/PID (a running machine)
 
-store=${ADLOADER_VM:-/var/tmp/adloader-vm}
+# Who sources this may set these before.
+store=${store:-${ADLOADER_VM:-/var/tmp/adloader-vm}}
+store_name=${store_name:-machine}
+declare -p store_groups >/dev/null 2>&1 || store_groups=(build cluster)
 store_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 store_top=$(cd "$store_here/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../../scripts/packages.sh
 . "$store_top/scripts/packages.sh"
 
-store_say() { printf 'machine: %s\n' "$*" >&2; }
+store_say() { printf '%s: %s\n' "$store_name" "$*" >&2; }
 
 store_fail() {
     store_say "$*"
@@ -38,7 +41,8 @@ store_lock() {
 
 store_unlock() { exec 8>&-; }
 
-# Lines of a sources.list for release $1, from the archives that the host's apt uses for Debian.
+# Lines of a sources.list for release $1, from the archives that the host's apt uses for Debian. The
+# unstable release has neither updates nor security fixes of its own.
 store_sources() {
     local release=$1 host
     host=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
@@ -46,6 +50,8 @@ store_sources() {
         awk -F'|' -v host="$host" -v release="$release" '
             $1 == "Debian" && $4 == "main" && index($2, host) == 1 {
                 suffix = substr($2, length(host) + 1)
+                if (release == "sid" && suffix != "")
+                    next
                 line = "deb " $3 " " release suffix " main"
                 if (!(line in seen)) { seen[line] = 1; print line }
             }'
@@ -54,7 +60,8 @@ store_sources() {
 # The host's way to the archives, as mmdebstrap's options.
 store_apt_options() { apt-config dump | awk -F'"' '/^Acquire::(http|https|ftp)::[Pp]roxy/ { print "--aptopt=" $0 }'; }
 
-# store_bootstrap RELEASE FOLDER VARIANT PACKAGE...
+# store_bootstrap RELEASE FOLDER VARIANT PACKAGE...   A mirror may be an old state of the archive, which says
+# of itself that it is out of date; its signature is looked at all the same.
 store_bootstrap() {
     local release=$1 folder=$2 variant=$3 sources
     local -a options
@@ -68,6 +75,7 @@ store_bootstrap() {
     store_logged "$store/log/$(basename "$folder").log" \
         mmdebstrap --mode=root --variant="$variant" --include="$(IFS=, && echo "$*")" "${options[@]}" \
         --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+        --aptopt='Acquire::Check-Valid-Until "false"' \
         --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
         --dpkgopt='path-include=/usr/share/doc/*/copyright' \
@@ -77,8 +85,10 @@ store_bootstrap() {
 }
 
 store_root_packages() {
-    packages_of build
-    packages_of cluster
+    local group
+    for group in "${store_groups[@]}"; do
+        packages_of "$group"
+    done
     echo libcmocka-dev python3-minimal iproute2 mount xz-utils
 }
 
@@ -134,16 +144,26 @@ store_qemu_words() {
 
 # ---- adloader, built in the root for the root ----
 
-# Inside the root, in a mount namespace of its own.
+# Run a shell script inside the root, apart from the host: mounts, processes, names and network are its
+# own, and with its end all that it started ends. FOLDER is /mnt/build there; $store_shared, if set,
+# /mnt/shared. The address that is not loopback is what makes getaddrinfo() give any.
 store_in_root() {
     local release=$1 folder=$2 script=$3
-    mkdir -p "$store/root-$release/mnt/build" || return
-    unshare --mount --propagation private sh -euc '
+    mkdir -p "$store/root-$release/mnt/build" "$store/root-$release/mnt/shared" || return
+    unshare --mount --pid --uts --ipc --net --fork --kill-child --propagation private sh -euc '
         mount --bind "$2" "$1/mnt/build"
+        [ ! -d "$4" ] || mount --bind -o ro "$4" "$1/mnt/shared"
         mount -t proc proc "$1/proc"
+        mount --rbind /sys "$1/sys"
         mount --rbind /dev "$1/dev"
+        mount -t tmpfs -o mode=755 run "$1/run"
+        mount -t tmpfs -o mode=1777 tmp "$1/tmp"
+        ip link set lo up
+        ip address add 10.77.0.1/32 dev lo
+        hostname adloader
+        printf "127.0.0.1 localhost\n10.77.0.1 adloader\n" >"$1/etc/hosts"
         exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C sh -euc "$3"' \
-        sh "$store/root-$release" "$folder" "$script"
+        sh "$store/root-$release" "$folder" "$script" "${store_shared:-}" 8>&-
 }
 
 # What git knows of the tree (work in progress included), or all of it where there is no git.
@@ -195,7 +215,7 @@ store_make() {
 }
 
 store_host_packages() {
-    local -a wanted=(mmdebstrap e2fsprogs) missing
+    local -a wanted=(mmdebstrap e2fsprogs iproute2) missing
     # qemu-system-x86 brings the libraries that a later QEMU needs nothing of
     [[ $1 != host ]] || wanted+=(qemu-system-x86 seabios)
     mapfile -t missing < <(packages_missing "${wanted[@]}")
