@@ -358,6 +358,7 @@ static int print_member(FILE *out, struct json_object *member)
     line(out, "seen", doc_text(member, "evidence"));
     line(out, "advice", doc_text(member, "advice"));
     print_word(out, "state", doc_text(member, "state"), words_state(doc_text(member, "state")));
+    line(out, "cpu-bind", doc_text(member, "cpu_bind"));
     if (has_loaders(member))
         print_rates(out, member);
     line(out, "why", doc_text(member, "reason"));

@@ -17,11 +17,12 @@ extern const struct doc_rule status_borrow_rules[];
     {"id", DOC_TEXT, true, NULL}, {"job", DOC_NUMBER, false, NULL},                                \
         {"step", DOC_TEXT, false, NULL}, {"node", DOC_TEXT, true, NULL},                           \
         {"uid", DOC_NUMBER, false, NULL}, {"state", DOC_TEXT, false, NULL},                        \
-        {"own_cpus", DOC_TEXT, false, NULL}, {"claim_cpus", DOC_TEXT, false, NULL},                \
-        {"main_cpus", DOC_TEXT, false, NULL}, {"loader_cpus", DOC_TEXT, false, NULL},              \
-        {"held_cpus", DOC_TEXT, false, NULL}, {"placement", DOC_TEXT, false, NULL},                \
-        {"loader_cores", DOC_NUMBER, false, NULL}, {"own_loader_cores", DOC_NUMBER, false, NULL},  \
-        {"lent_cores", DOC_NUMBER, false, NULL}, {"borrowed_cores", DOC_NUMBER, false, NULL},      \
+        {"cpu_bind", DOC_TEXT, false, NULL}, {"own_cpus", DOC_TEXT, false, NULL},                  \
+        {"claim_cpus", DOC_TEXT, false, NULL}, {"main_cpus", DOC_TEXT, false, NULL},               \
+        {"loader_cpus", DOC_TEXT, false, NULL}, {"held_cpus", DOC_TEXT, false, NULL},              \
+        {"placement", DOC_TEXT, false, NULL}, {"loader_cores", DOC_NUMBER, false, NULL},           \
+        {"own_loader_cores", DOC_NUMBER, false, NULL}, {"lent_cores", DOC_NUMBER, false, NULL},    \
+        {"borrowed_cores", DOC_NUMBER, false, NULL},                                               \
         {"borrowed_from", DOC_OBJECTS, false, status_borrow_rules},                                \
         {"lent_to", DOC_OBJECTS, false, status_borrow_rules}, {"tasks", DOC_NUMBER, false, NULL},  \
         {"loader_tasks", DOC_NUMBER, false, NULL}, {"workers", DOC_NUMBER, false, NULL},           \

@@ -80,6 +80,7 @@ enum msg_tag {
     TAG_ORPHANS = 72,
     TAG_LEFT_ALONE = 73,
     TAG_VERDICT = 74,
+    TAG_CPU_BIND = 75,
     TAG_COUNT
 };
 
@@ -109,6 +110,7 @@ static enum wire_kind kind_of(uint16_t tag)
     case TAG_WHAT:
     case TAG_QUERY_JOB:
     case TAG_VERDICT:
+    case TAG_CPU_BIND:
         return WIRE_STR;
     case TAG_LOADER_CPU_S:
     case TAG_MAIN_CPU_S:
@@ -175,7 +177,7 @@ static bool valid_register(const struct msg_register *m)
         if (!m->gpus[i][0] || !is_printable(m->gpus[i]))
             return false;
     return is_printable(m->agent) && msg_is_node_name(m->node) && is_printable(m->host) && m->job &&
-           is_digest(m->topology_digest);
+           is_digest(m->topology_digest) && is_printable(m->cpu_bind);
 }
 
 static bool valid_welcome(const struct msg_welcome *m)
@@ -354,6 +356,8 @@ int msg_register_write(struct wire_writer *w, const struct msg_register *m)
     wire_put_str(w, TAG_DIGEST, m->topology_digest);
     wire_put_u64(w, TAG_AGE_MS, m->age_ms);
     wire_put_bytes(w, TAG_STATE, m->state, m->state_length);
+    if (m->cpu_bind[0] != '\0')
+        wire_put_str(w, TAG_CPU_BIND, m->cpu_bind);
     wire_put_u64(w, TAG_UNCONFINED, m->unconfined);
     return wire_end(w);
 }
@@ -760,6 +764,8 @@ int msg_register_read(const struct wire_view *v, struct msg_register *m)
     m->age_ms = take_u64(&r, TAG_AGE_MS, UINT64_MAX);
     m->state_length = take_state(&r, m->state);
     m->unconfined = take_bool(&r, TAG_UNCONFINED);
+    if (is_there(&r, TAG_CPU_BIND))
+        take_str(&r, TAG_CPU_BIND, m->cpu_bind, sizeof(m->cpu_bind));
     take_cpus(&r, TAG_OWN_CPUS, &m->own);
     take_held(&r, m);
     check(&r, valid_register(m));

@@ -58,6 +58,7 @@ enum msg_type {
 };
 
 #define MSG_NAME_MAX   256 /* bytes of a node, host or version name with its NUL */
+#define MSG_BIND_MAX   16  /* bytes of a kind of srun's --cpu-bind with its NUL */
 #define MSG_TEXT_MAX   512 /* bytes of a reason with its NUL */
 #define MSG_NONCE      16  /* bytes */
 #define MSG_STATE_MAX  512 /* bytes of the opaque learned state */
@@ -102,6 +103,8 @@ struct msg_register {
     uint8_t state[MSG_STATE_MAX];         /* what the last ASSIGN carried */
     size_t state_length;
     bool unconfined; /* own is not known to be the step's: take part as a bystander only */
+    /* How the user bound the tasks ("map_cpu"), which is then left as it is; "": did not. */
+    char cpu_bind[MSG_BIND_MAX];
 };
 
 struct msg_welcome {
@@ -163,9 +166,9 @@ struct msg_report {
     bool held_is_own;
     /* what agents before 1.1 did not tell */
     double main_thread_s; /* that the busiest main thread ran or waited for a CPU; NAN unknown */
-    double cpu_limit;     /* cores that a bandwidth quota of the step's groups allows; NAN no limit */
-    uint32_t orphans;     /* workers whose rank is gone */
-    uint32_t left_alone;  /* loader tasks that keep masks of their own */
+    double cpu_limit; /* cores that a bandwidth quota of the step's groups allows; NAN no limit */
+    uint32_t orphans; /* workers whose rank is gone */
+    uint32_t left_alone; /* loader tasks that keep masks of their own */
 };
 
 struct msg_renew {

@@ -86,6 +86,7 @@ static int fill(const struct ctld *ctld, struct member *member, const struct msg
     member->tasks = r->tasks;
     member->step_nodes = r->step_nodes;
     member->unconfined = r->unconfined;
+    memcpy(member->cpu_bind, r->cpu_bind, sizeof(member->cpu_bind));
     member->registered_ms = member->state_sent_ms = now;
     member->started_ms = r->age_ms < now ? now - r->age_ms : 1;
     if (r->ngpus > 0) {
@@ -179,8 +180,9 @@ static void log_registration(const struct member *member, const struct msg_regis
     char *own = cpus_to_string(&r->own);
 
     member_name(member, name, sizeof(name));
-    log_info("%s on %s registered: user %u, cpus %s, %u tasks%s%s", name, r->node, r->uid,
+    log_info("%s on %s registered: user %u, cpus %s, %u tasks%s%s%s%s", name, r->node, r->uid,
              own != NULL ? own : "?", r->tasks, r->unconfined ? ", unconfined" : "",
+             r->cpu_bind[0] != '\0' ? ", bound by its user: " : "", r->cpu_bind,
              r->held_valid ? ", coming back" : "");
     free(own);
 }

@@ -375,6 +375,7 @@ json_object *answer_member(const struct ctld *ctld, const struct member *m, bool
     put_text(&f, "node", m->node->name);
     put_count(&f, "uid", m->uid);
     put_text(&f, "state", member_state_name(ctld->control.settling ? MEMBER_SETTLING : m->state));
+    put_text(&f, "cpu_bind", m->cpu_bind[0] != '\0' ? m->cpu_bind : NULL);
     put_placement(&f, m);
     put_measured(&f, ctld, m);
     put_hints(&f, member_hints(m));

@@ -66,6 +66,9 @@ static unsigned main_cores(const struct member *member, const struct conf *conf,
     unsigned per_task = conf->main_cores_per_task;
     unsigned tasks = member->tasks > 0 ? member->tasks : 1;
 
+    if (member->cpu_bind[0] != '\0')
+        return CPUS_MAX; /* all that it has: nobody else's loaders go where its user put its tasks
+                          */
     if (node_conf != NULL && node_conf->main_cores_per_task >= 0)
         per_task = (unsigned)node_conf->main_cores_per_task;
     if (per_task != 0 && tasks > CPUS_MAX / per_task)
@@ -173,7 +176,7 @@ enum member_state decide_state(const struct member *member, const struct conf *c
     bool hinted = h->workers_min > 0 || h->workers_max > 0 || h->batch > 0 || h->flops > 0 ||
                   h->model[0] != '\0' || h->profile[0] != '\0';
 
-    if (member->unconfined)
+    if (member_is_bystander(member))
         return MEMBER_BYSTANDER;
     if (hinted || member->learned || member->loaders_seen_ms != 0)
         return MEMBER_MANAGED;
@@ -660,6 +663,11 @@ static void write_reason(const struct decision *d, const struct entry *e, char *
 
     if (d->decide->conf->policy == CONF_POLICY_STATIC)
         (void)snprintf(buf, size, "policy static: everybody keeps the own %u loader cores", own);
+    else if (m->state == MEMBER_BYSTANDER && m->cpu_bind[0] != '\0')
+        (void)snprintf(buf, size,
+                       "its user has bound its tasks (--cpu-bind=%s): they stay as they are, "
+                       "and nobody else gets their CPUs",
+                       m->cpu_bind);
     else if (m->state == MEMBER_BYSTANDER)
         (void)snprintf(buf, size, "its CPUs are not known, so nothing is done to it");
     else if (m->state == MEMBER_LEARNING)

@@ -249,6 +249,7 @@ bool demand_judge(struct member *member, const struct msg_report *report)
     look.interval_s = interval_s;
     look.gpus = member->ngpus > 0;
     look.unconfined = member->unconfined;
+    look.bound = member->cpu_bind[0] != '\0';
     look.tasks = report->tasks;
     look.workers = report->workers < report->tasks ? report->workers : report->tasks;
     look.orphans = report->orphans;
@@ -268,7 +269,8 @@ bool demand_judge(struct member *member, const struct msg_report *report)
 
 const char *demand_verdict(const struct member *member)
 {
-    return verdict_name(member->unconfined ? VERDICT_UNMANAGED : verdict_kind(&member->verdict));
+    return verdict_name(member_is_bystander(member) ? VERDICT_UNMANAGED
+                                                    : verdict_kind(&member->verdict));
 }
 
 void demand_words(const struct member *member, char *buf, size_t size)

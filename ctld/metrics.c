@@ -36,7 +36,7 @@ static void add_member(struct totals *t, const struct member *m)
     unsigned assigned = cpus_count(&p->target.cpus), own = cpus_count(&p->loader);
 
     t->states[m->state]++;
-    t->verdicts[m->unconfined ? VERDICT_UNMANAGED : verdict_kind(&m->verdict)]++;
+    t->verdicts[member_is_bystander(m) ? VERDICT_UNMANAGED : verdict_kind(&m->verdict)]++;
     t->own += own;
     if (assigned > own)
         t->borrowed += assigned - own;

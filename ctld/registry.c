@@ -441,6 +441,11 @@ const struct hints *member_hints(const struct member *member)
     return member->own_hints != NULL ? member->own_hints : &only_on;
 }
 
+bool member_is_bystander(const struct member *member)
+{
+    return member->unconfined || member->cpu_bind[0] != '\0';
+}
+
 static bool says_only_on(const struct hints *hints)
 {
     char all[HINTS_TEXT_MAX], on[HINTS_TEXT_MAX];

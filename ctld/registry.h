@@ -31,7 +31,7 @@ struct job;
 enum member_state {
     MEMBER_LEARNING,  /* not known yet whether it loads data: keeps its own cores */
     MEMBER_MANAGED,   /* takes part */
-    MEMBER_BYSTANDER, /* its CPUs are not known: nothing is done to it */
+    MEMBER_BYSTANDER, /* see member_is_bystander(): nothing is done to it */
     MEMBER_SETTLING   /* the controller has just started: keeps what it holds */
 };
 
@@ -61,8 +61,9 @@ struct member {
     struct hints *own_hints;   /* NULL: it said no more than "on"; see member_hints() */
     struct pred_job *declared; /* what was known when it came; NULL: its hints alone */
     bool unconfined;
-    uint64_t started_ms;    /* when its tasks started, monotonic, may be before our start */
-    uint64_t registered_ms; /* this connection */
+    char cpu_bind[MSG_BIND_MAX]; /* how the user bound its tasks; "" did not */
+    uint64_t started_ms;         /* when its tasks started, monotonic, may be before our start */
+    uint64_t registered_ms;      /* this connection */
 
     /* what it owns */
     struct cpus own, claim, main;
@@ -192,6 +193,9 @@ void member_name(const struct member *member, char *buf, size_t size);
 
 /* What its user said. */
 const struct hints *member_hints(const struct member *member);
+
+/* Its CPUs are not known, or its user has bound its tasks: it neither lends nor borrows. */
+bool member_is_bystander(const struct member *member);
 int member_set_hints(struct member *member, const struct hints *hints); /* -1: ENOMEM */
 
 /* Note a change of the target. Losing the note for lack of memory is not an error. */

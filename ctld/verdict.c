@@ -95,6 +95,7 @@ static void take(struct verdict_state *s, const struct verdict_look *l)
     smooth(&s->read_rate, l->read_bytes_per_s, weight);
     s->clocked = l->clocked;
     s->unconfined = l->unconfined;
+    s->bound = l->bound;
     s->gpus = l->gpus;
     s->orphans = (uint16_t)fmin(l->orphans, UINT16_MAX);
     s->left_alone = (uint16_t)fmin(l->left_alone, UINT16_MAX);
@@ -157,7 +158,7 @@ static enum verdict judge(const struct verdict_state *s)
 {
     struct signs g = read_signs(s);
 
-    if (s->unconfined)
+    if (s->unconfined || s->bound)
         return VERDICT_UNMANAGED;
     if (s->orphans > 0 && (float)s->orphans >= s->workers)
         return VERDICT_ORPHANED;
@@ -195,7 +196,7 @@ bool verdict_update(struct verdict_state *s, const struct verdict_look *l)
     take(s, l);
     s->moved = s->moved || (l->tasks > 0 && l->use >= STILL_CORES) || l->rate > 0;
     s->still_s = is_still(l) ? (float)fmin(1e6, (double)s->still_s + l->interval_s) : 0;
-    if ((double)s->seconds < FIRST_S && !s->unconfined)
+    if ((double)s->seconds < FIRST_S && !s->unconfined && !s->bound)
         return false;
     now = judge(s);
     if (now != s->candidate) {
@@ -324,6 +325,8 @@ static void say_seen(struct text *t, const struct verdict_state *s)
     case VERDICT_UNMANAGED:
         if (s->unconfined)
             say(t, "the CPUs of the step are not known");
+        else if (s->bound)
+            say(t, "the step's tasks are bound by --cpu-bind, and stay so");
         else
             say(t, "the application manages affinity: %u of %.0f loader tasks keep their own masks",
                 s->left_alone, known(s->tasks));
@@ -385,7 +388,9 @@ static void say_advice(struct text *t, const struct verdict_state *s, double dem
         break;
     case VERDICT_UNMANAGED:
         say(t, s->unconfined ? "the administrator has to enable task/affinity or task/cgroup"
-                             : "leave affinity to adloader in the program, if it may manage it");
+               : s->bound
+                   ? "leave out --cpu-bind and unset SLURM_CPU_BIND, if adloader may manage it"
+                   : "leave affinity to adloader in the program, if it may manage it");
         break;
     case VERDICT_GPU_BOUND:
         say(t, "more loader cores will not help");

@@ -35,6 +35,7 @@ struct verdict_look { /* one report; NAN: unknown */
     double interval_s;
     bool gpus;               /* it has some */
     bool unconfined;         /* its own CPUs are not known */
+    bool bound;              /* its user has bound its tasks */
     unsigned tasks, workers; /* loaders, and of them those that take samples */
     unsigned orphans;        /* workers whose rank is gone */
     unsigned left_alone;     /* loader tasks whose masks the application manages */
@@ -60,7 +61,7 @@ struct verdict_state {
     float candidate_s; /* how long the candidate has held */
     uint8_t kind, candidate;
     uint16_t left_alone, orphans;
-    bool clocked, unconfined, gpus;
+    bool clocked, unconfined, bound, gpus;
     bool moved; /* it has been seen to load, or to take samples */
 };
 

@@ -480,8 +480,9 @@ static void on_assign(struct agent *a, const struct wire_view *view)
         lose(a, "its assignment makes no sense");
         return;
     }
-    /* where it is unknown what Slurm gave the step, nothing is taken from it nor given */
-    bool own = assign.own || a->about.unconfined;
+    /* where it is unknown what Slurm gave the step, or its user has bound its tasks, nothing is
+     * taken from it nor given */
+    bool own = assign.own || a->about.unconfined || a->about.cpu_bind[0] != '\0';
     unsigned missing = own ? 0 : reach_lenders(a, &assign);
     place(a, own, &assign.cpus, &result);
     loans_keep(&a->loans, assign.loans, own ? 0 : assign.nloans);

@@ -8,6 +8,7 @@ libadl_spank_la_SOURCES = \
 	spank/bind.c spank/bind.h \
 	spank/classify.c spank/classify.h \
 	spank/clients.c spank/clients.h \
+	spank/cpubind.c spank/cpubind.h \
 	spank/cpuset.c spank/cpuset.h \
 	spank/credential.c spank/credential.h \
 	spank/exported.c spank/exported.h \

@@ -5,6 +5,9 @@
  *     --adloader, --adloader=on, --adloader=off, --adloader=key=value,...
  *     ADLOADER=on|off         as the option, where there is no option
  *     ADLOADER_OPTIONS=...    hints for whenever it is on without hints of its own
+ *
+ * What --export keeps from the steps would lose the two variables on their way. Slurm sends names
+ * that begin with SLURM in any case, so the submit side says the same once more under such names.
  */
 #ifndef ADLOADER_OPTIONS_H
 #define ADLOADER_OPTIONS_H
@@ -13,6 +16,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define OPTIONS_ENV_SWITCH      "ADLOADER"
+#define OPTIONS_ENV_HINTS       "ADLOADER_OPTIONS"
+#define OPTIONS_ENV_SWITCH_SENT "SLURM_ADLOADER"
+#define OPTIONS_ENV_HINTS_SENT  "SLURM_ADLOADER_OPTIONS"
+/* where sbatch and salloc leave the option for the commands inside */
+#define OPTIONS_ENV_OPTION "SLURM_SPANK__SLURM_SPANK_OPTION_adloader_adloader"
 
 struct options {
     bool given; /* the option was there */

@@ -1,7 +1,7 @@
 /*
  * The SPANK symbols: each callback goes to the file of the context that it is called in.
  *
- *     srun, sbatch, salloc   submit.c    checks the option
+ *     srun, sbatch, salloc   submit.c    checks the option; hands the environment's on
  *     slurmstepd             remote.c    starts and ends the step's agent
  *     slurmd                 topology.c  has the topology exported, once; clears what steps that
  *                                        were killed have left
@@ -20,6 +20,7 @@
 #include "topology.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,12 +53,12 @@ static struct spank_option option = {
     .cb = option_callback,
 };
 
-static void init_submit(spank_t spank, int argc, char **argv)
+static void init_submit(spank_t spank, int argc, char **argv, bool is_srun)
 {
     struct args args;
     char error[ERROR_SIZE] = "";
     (void)args_parse(&args, argc, argv, error, sizeof error);
-    submit_init(&args, error);
+    submit_init(&args, error, is_srun);
     if (spank_option_register(spank, &option) != ESPANK_SUCCESS)
         slurm_error("adloader: the option --adloader cannot be registered");
 }
@@ -93,8 +94,10 @@ int slurm_spank_init(spank_t spank, int argc, char **argv)
 {
     switch (spank_context()) {
     case S_CTX_LOCAL:
+        init_submit(spank, argc, argv, true);
+        break;
     case S_CTX_ALLOCATOR:
-        init_submit(spank, argc, argv);
+        init_submit(spank, argc, argv, false);
         break;
     case S_CTX_REMOTE:
         init_remote(spank, argc, argv);
@@ -121,6 +124,13 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
     default:
         break;
     }
+    return 0;
+}
+
+int slurm_spank_local_user_init(spank_t spank, int argc, char **argv)
+{
+    (void)spank, (void)argc, (void)argv;
+    submit_launch();
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "agent.h"
 #include "clients.h"
 #include "clock.h"
+#include "cpubind.h"
 #include "launch.h"
 #include "log.h"
 #include "own.h"
@@ -160,19 +161,49 @@ void remote_option(const char *value)
         log_info("--adloader was ignored: %s", error);
 }
 
+/* A variable that the submit side has sent once more under another name. */
+static const char *get_sent(spank_t spank, const char *name, const char *sent_name, char *buf,
+                            size_t size)
+{
+    const char *value = get_env(spank, name, buf, size);
+    return value != NULL ? value : get_env(spank, sent_name, buf, size);
+}
+
+/* Has the user bound the tasks? srun has described the binding, if any, in the environment. */
+static void read_binding(spank_t spank)
+{
+    struct msg_register *m = &step.about;
+    char mark[16], text[MSG_TEXT_MAX];
+    if (m->step == MSG_STEP_BATCH || m->step == MSG_STEP_INTERACTIVE) /* those are never bound */
+        return;
+    if (get_env(spank, CPUBIND_MARK, mark, sizeof mark) == NULL ||
+        get_env(spank, "SLURM_CPU_BIND_TYPE", text, sizeof text) == NULL)
+        return;
+    if (cpubind_kind(text, m->cpu_bind, sizeof m->cpu_bind))
+        log_info("the user has bound the tasks (%s): they stay as they are", m->cpu_bind);
+}
+
 void remote_init_post_opt(spank_t spank)
 {
     char env_switch[HINTS_TEXT_MAX], env_hints[HINTS_TEXT_MAX], error[ENV_SIZE];
     if (!step.here)
         return;
-    if (options_resolve(&step.options, get_env(spank, "ADLOADER", env_switch, sizeof env_switch),
-                        get_env(spank, "ADLOADER_OPTIONS", env_hints, sizeof env_hints),
-                        step.args.default_on, &step.about.hints, error, sizeof error) < 0)
+    /* Slurm before 23.11 keeps the option of sbatch --export=NONE from the batch step */
+    const char *option = get_env(spank, OPTIONS_ENV_OPTION, env_hints, sizeof env_hints);
+    if (!step.options.given && option != NULL)
+        remote_option(option);
+    if (options_resolve(
+            &step.options,
+            get_sent(spank, OPTIONS_ENV_SWITCH, OPTIONS_ENV_SWITCH_SENT, env_switch,
+                     sizeof env_switch),
+            get_sent(spank, OPTIONS_ENV_HINTS, OPTIONS_ENV_HINTS_SENT, env_hints, sizeof env_hints),
+            step.args.default_on, &step.about.hints, error, sizeof error) < 0)
         log_info("ignored: %s", error);
     step.on = step.about.hints.on;
     if (!step.on)
         return;
     read_about(spank);
+    read_binding(spank);
     if (step.tasks > RANKS_MAX) {
         log_info("%u tasks on one node are more than are managed", (unsigned)step.tasks);
         step.on = false;

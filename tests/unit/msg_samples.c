@@ -116,6 +116,8 @@ void sample_register(struct rng *rng, struct msg_register *m)
     m->age_ms = any_u64(rng);
     m->state_length = any_state(rng, m->state);
     m->unconfined = any_bool(rng);
+    if (any_bool(rng))
+        any_text(rng, m->cpu_bind, sizeof(m->cpu_bind), "abcdefghijklmnopqrstuvwxyz_");
 }
 
 /* Some of the CPUs, each from one of a few lenders. */
