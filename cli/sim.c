@@ -13,15 +13,23 @@
 #define EFFORT      2e5   /* for jobs that couple nodes: a part of what the controller spends */
 #define RATIO_MAX   100.0 /* of a rate over one that is next to nothing */
 
+enum phase {           /* of a job that holds its GPUs */
+             STARTING, /* trains not yet, and keeps its own cores */
+             LEARNING, /* trains; has its own cores or more, since nobody knows yet what it needs */
+             TRAINING, /* trains with what the policy gives it */
+             ENDING    /* trains no more, and keeps its own cores */
+};
+
 struct running {
     size_t job;
+    enum phase phase;
     unsigned *nodes;      /* [job.nodes] */
     unsigned *cores;      /* [job.nodes], in force */
     double *seen, *truth; /* [width]: predicted and true rate of one member by its cores */
     double seen_gpu_rate, gpu_rate; /* of one member */
     double left, rate;              /* samples; samples/s of all members */
     double even_rate, own_rate;     /* what other divisions would give now */
-    double since, start;
+    double since, trains_since, learned_at;
     double vs_even, vs_own, below_own; /* integrals over time */
     unsigned version;
     unsigned visit;
@@ -51,7 +59,7 @@ struct sim {
     size_t nheap, heap_room;
     double now;
     size_t next_arrival, next_start; /* jobs arrived; jobs started, in order */
-    double busy_gpus;
+    double busy_gpus, trained_s;     /* of all jobs that are through */
     unsigned walk;
     size_t series_room;
     /* of one problem */
@@ -111,16 +119,23 @@ static unsigned own_cores(const struct trace *t, const struct trace_job *job)
     return slot > t->main_per_gpu ? (slot - t->main_per_gpu) * job->gpus : 0;
 }
 
+static bool trains(const struct running *r)
+{
+    return r->phase == LEARNING || r->phase == TRAINING;
+}
+
+/* What may be divided: own cores of those who train, and with pool=all those of idle GPUs. */
 static unsigned pool_of(const struct sim *s, const struct machine *node)
 {
     const struct trace *t = s->trace;
-    unsigned own = 0;
+    unsigned own = 0, kept = 0;
 
-    if (t->pool_all)
-        return t->cores - t->main_per_gpu * (t->gpus - node->free_gpus);
-    for (unsigned i = 0; i < node->njobs; i++)
-        own += own_cores(t, &t->jobs[s->running[node->jobs[i]].job]);
-    return own;
+    for (unsigned i = 0; i < node->njobs; i++) {
+        const struct running *r = &s->running[node->jobs[i]];
+
+        *(trains(r) ? &own : &kept) += own_cores(t, &t->jobs[r->job]);
+    }
+    return t->pool_all ? t->cores - t->main_per_gpu * (t->gpus - node->free_gpus) - kept : own;
 }
 
 /* ---- the heap of ends ---------------------------------------------------------------------- */
@@ -216,6 +231,7 @@ static void advance(struct sim *s, struct running *r)
     r->since = s->now;
 }
 
+/* Its rate from now on; what comes next for it is that it is known, or that it is done. */
 static int set_rate(struct sim *s, size_t slot, double rate)
 {
     struct running *r = &s->running[slot];
@@ -225,9 +241,12 @@ static int set_rate(struct sim *s, size_t slot, double rate)
     s->busy_gpus += busy_of(s, r);
     s->result->worst_vs_own = fmin(s->result->worst_vs_own, ratio(r->rate, r->own_rate));
     r->version++;
-    if (rate <= 0)
+    double next = rate > 0 ? s->now + fmax(0, r->left) / rate : INFINITY;
+    if (r->phase == LEARNING)
+        next = fmin(next, r->learned_at);
+    if (isinf(next))
         return 0; /* it stands still until something changes */
-    return heap_push(s, (struct finish){s->now + fmax(0, r->left) / rate, slot, r->version});
+    return heap_push(s, (struct finish){next, slot, r->version});
 }
 
 /* ---- one decision -------------------------------------------------------------------------- */
@@ -270,6 +289,8 @@ static struct part gather(struct sim *s, unsigned from)
             if (r->visit == s->walk)
                 continue;
             r->visit = s->walk;
+            if (!trains(r))
+                continue;
             s->part_jobs[part.njobs++] = node->jobs[k];
             part.nmembers += n;
             for (unsigned o = 0; o < n; o++)
@@ -280,6 +301,11 @@ static struct part gather(struct sim *s, unsigned from)
         }
     }
     return part;
+}
+
+static unsigned least_cores(const struct sim *s, const struct running *r)
+{
+    return r->phase == LEARNING ? own_cores(s->trace, &s->trace->jobs[r->job]) : 0;
 }
 
 static void fill_members(struct sim *s, const struct part *part)
@@ -294,6 +320,7 @@ static void fill_members(struct sim *s, const struct part *part)
             s->members[n++] = (struct alloc_member){.job = (unsigned)j,
                                                     .node = s->nodes[r->nodes[k]].local,
                                                     .own = own_cores(s->trace, job),
+                                                    .min = least_cores(s, r),
                                                     .now = r->cores[k],
                                                     .weight = job->weight,
                                                     .gpus = job->gpus,
@@ -334,7 +361,7 @@ static int apply(struct sim *s, const struct part *part)
         r->even_rate = true_rate(s, r, s->even + n);
         r->own_rate = job->nodes * r->truth[own < width(s) ? own : width(s) - 1];
         for (unsigned k = 0; k < job->nodes; k++) {
-            if (r->start < s->now && s->counts[n + k] > r->cores[k])
+            if (r->trains_since < s->now && s->counts[n + k] > r->cores[k])
                 s->result->moves += s->counts[n + k] - r->cores[k];
             r->cores[k] = s->counts[n + k];
         }
@@ -405,17 +432,20 @@ static void running_free(struct running *r)
     *r = (struct running){.job = NOT_RUNNING, .version = r->version};
 }
 
+static void begin_training(const struct sim *s, struct running *r)
+{
+    r->phase = s->trace->learn_s > 0 ? LEARNING : TRAINING;
+    r->since = r->trains_since = s->now;
+    r->learned_at = s->now + s->trace->learn_s;
+}
+
 static int start(struct sim *s, size_t job_index, const unsigned *nodes)
 {
     const struct trace_job *job = &s->trace->jobs[job_index];
     size_t slot = s->free_slots[--s->nfree];
     struct running *r = &s->running[slot];
 
-    *r = (struct running){.job = job_index,
-                          .left = job->work_samples,
-                          .since = s->now,
-                          .start = s->now,
-                          .version = r->version + 1};
+    *r = (struct running){.job = job_index, .left = job->work_samples, .version = r->version + 1};
     r->nodes = calloc(job->nodes, sizeof(*r->nodes));
     r->cores = calloc(job->nodes, sizeof(*r->cores));
     r->seen = calloc(width(s), sizeof(*r->seen));
@@ -431,7 +461,12 @@ static int start(struct sim *s, size_t job_index, const unsigned *nodes)
         node->jobs[node->njobs++] = slot;
     }
     s->result->start_s[job_index] = s->now;
-    return 0;
+    if (s->trace->start_s <= 0) {
+        begin_training(s, r);
+        return 0;
+    }
+    r->phase = STARTING;
+    return heap_push(s, (struct finish){s->now + s->trace->start_s, slot, r->version});
 }
 
 static void leave_node(struct machine *node, size_t slot, unsigned gpus)
@@ -445,22 +480,63 @@ static void leave_node(struct machine *node, size_t slot, unsigned gpus)
     node->free_gpus += gpus;
 }
 
-static void end(struct sim *s, size_t slot)
+static void end_training(struct sim *s, struct running *r)
 {
-    struct running *r = &s->running[slot];
     const struct trace_job *job = &s->trace->jobs[r->job];
     double lasted;
 
     advance(s, r);
     s->busy_gpus -= busy_of(s, r);
-    lasted = fmax(1e-9, s->now - r->start);
-    s->result->end_s[r->job] = s->now;
+    r->rate = 0;
+    lasted = fmax(1e-9, s->now - r->trains_since);
+    s->trained_s += lasted;
     s->result->mean_vs_even += r->vs_even / lasted;
     s->result->mean_vs_own += r->vs_own / lasted;
     s->result->below_own_share += r->below_own;
     s->result->mean_gpu_busy += fmin(1, job->work_samples / (r->gpu_rate * job->nodes) / lasted);
+}
+
+static void leave(struct sim *s, size_t slot)
+{
+    struct running *r = &s->running[slot];
+    const struct trace_job *job = &s->trace->jobs[r->job];
+
+    s->result->end_s[r->job] = s->now;
     for (unsigned k = 0; k < job->nodes; k++)
         leave_node(&s->nodes[r->nodes[k]], slot, job->gpus);
+    running_free(r);
+    s->free_slots[s->nfree++] = slot;
+    s->result->events++;
+}
+
+/* The job's next phase. */
+static int go_on(struct sim *s, size_t slot)
+{
+    struct running *r = &s->running[slot];
+
+    switch (r->phase) {
+    case STARTING:
+        begin_training(s, r);
+        return 0;
+    case LEARNING:
+        if (s->now < r->learned_at)
+            break;
+        r->phase = TRAINING;
+        return 0;
+    case TRAINING:
+        break;
+    case ENDING:
+        leave(s, slot);
+        return 0;
+    }
+    end_training(s, r);
+    if (s->trace->end_s <= 0) {
+        leave(s, slot);
+        return 0;
+    }
+    r->phase = ENDING;
+    r->version++;
+    return heap_push(s, (struct finish){s->now + s->trace->end_s, slot, r->version});
 }
 
 /* Mark nodes for a new decision: those of an ended or a started job. */
@@ -529,10 +605,10 @@ static int step(struct sim *s, unsigned *nodes, struct marks *marks, char *error
         heap_pop(s);
         memcpy(marks->nodes, r->nodes, n * sizeof(*r->nodes));
         marks->n = n;
-        end(s, slot);
-        running_free(&s->running[slot]);
-        s->free_slots[s->nfree++] = slot;
-        s->result->events++;
+        if (go_on(s, slot) < 0) {
+            snprintf(error, error_size, "not enough memory");
+            return -1;
+        }
     } else {
         s->now = fmax(s->now, arrival);
         s->next_arrival++;
@@ -562,7 +638,7 @@ static int summarise(struct sim *s)
 {
     struct sim_result *r = s->result;
     size_t n = s->trace->njobs;
-    double *completion = calloc(n, sizeof(*completion)), work = 0, job_time = 0;
+    double *completion = calloc(n, sizeof(*completion)), work = 0;
 
     if (completion == NULL)
         return -1;
@@ -571,7 +647,6 @@ static int summarise(struct sim *s)
         r->mean_completion_s += completion[j] / (double)n;
         r->makespan_s = fmax(r->makespan_s, r->end_s[j]);
         work += s->trace->jobs[j].work_samples;
-        job_time += r->end_s[j] - r->start_s[j];
     }
     qsort(completion, n, sizeof(*completion), compare_double);
     r->p95_completion_s = completion[(size_t)(0.95 * (double)(n - 1))];
@@ -579,7 +654,7 @@ static int summarise(struct sim *s)
     r->mean_vs_even /= (double)n;
     r->mean_vs_own /= (double)n;
     r->mean_gpu_busy /= (double)n;
-    r->below_own_share /= fmax(1e-9, job_time);
+    r->below_own_share /= fmax(1e-9, s->trained_s);
     free(completion);
     return 0;
 }

@@ -133,6 +133,7 @@ static int index_add(struct parsing *p, struct json_object *map, const char *nam
 static int line_nodes(struct parsing *p, char **save)
 {
     double count = NAN, cores = NAN, gpus = NAN, main_cores = 1;
+    struct trace *t = p->trace;
     const char *pool = "all";
     const struct key keys[] = {
         {"count", &count, NULL, 1, 100000, true},
@@ -140,6 +141,9 @@ static int line_nodes(struct parsing *p, char **save)
         {"gpus", &gpus, NULL, 1, 1024, true},
         {"main_cores_per_gpu", &main_cores, NULL, 0, 64, true},
         {"pool", NULL, &pool, 0, 0, false},
+        {"start_s", &t->start_s, NULL, 0, 1e6, false},
+        {"end_s", &t->end_s, NULL, 0, 1e6, false},
+        {"learn_s", &t->learn_s, NULL, 0, 1e6, false},
     };
 
     if (p->has_nodes)
@@ -154,11 +158,11 @@ static int line_nodes(struct parsing *p, char **save)
         return refuse(p, "more than %u GPUs in all", TRACE_GPUS_MAX);
     if (strcmp(pool, "all") != 0 && strcmp(pool, "running") != 0)
         return refuse(p, "pool=%.64s has to be all or running", pool);
-    p->trace->nnodes = (unsigned)count;
-    p->trace->cores = (unsigned)cores;
-    p->trace->gpus = (unsigned)gpus;
-    p->trace->main_per_gpu = (unsigned)main_cores;
-    p->trace->pool_all = strcmp(pool, "all") == 0;
+    t->nnodes = (unsigned)count;
+    t->cores = (unsigned)cores;
+    t->gpus = (unsigned)gpus;
+    t->main_per_gpu = (unsigned)main_cores;
+    t->pool_all = strcmp(pool, "all") == 0;
     p->has_nodes = true;
     return 0;
 }
@@ -397,8 +401,13 @@ static int print_curve(const struct trace_curve *c, FILE *out)
 
 int trace_print(const struct trace *t, FILE *out)
 {
-    if (fprintf(out, "nodes count=%u cores=%u gpus=%u main_cores_per_gpu=%u pool=%s\n", t->nnodes,
+    if (fprintf(out, "nodes count=%u cores=%u gpus=%u main_cores_per_gpu=%u pool=%s", t->nnodes,
                 t->cores, t->gpus, t->main_per_gpu, t->pool_all ? "all" : "running") < 0)
+        return -1;
+    if ((t->start_s > 0 || t->end_s > 0 || t->learn_s > 0) &&
+        fprintf(out, " start_s=%g end_s=%g learn_s=%g", t->start_s, t->end_s, t->learn_s) < 0)
+        return -1;
+    if (fputc('\n', out) == EOF)
         return -1;
     for (size_t i = 0; i < t->ncurves; i++)
         if (print_curve(&t->curves[i], out) < 0)

@@ -34,6 +34,9 @@ struct trace {
     unsigned nnodes, cores, gpus; /* of a node */
     unsigned main_per_gpu;        /* cores kept for each GPU's main thread */
     bool pool_all; /* cores of idle GPUs are lent too; else only those of running jobs */
+    /* Of each job: seconds for which it holds GPUs and own cores before it trains and after, and
+     * how long it has its own cores or more until its demand is known. */
+    double start_s, end_s, learn_s;
     struct trace_curve *curves;
     size_t ncurves;
     struct trace_job *jobs; /* by arrival */

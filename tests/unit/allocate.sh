@@ -168,6 +168,13 @@ call simulate --policies slots,gpu-busy --plot "$work/plot.svg" "$work/trace"
 is $status 0 "a plot"
 like "$(head -n 1 "$work/plot.svg")" "^<svg " "is SVG"
 
+# By hand: 3 s to start, 2 s with the own two cores, then 3 cores: 40 + 60 samples; 2 s to end.
+phases="points=0,10,20,30\ncurve modest points=0,5\njob h at=0 work=100 curve=hungry\njob m at=0 work=1000 curve=modest\n"
+printf 'nodes count=1 cores=4 gpus=2 main_cores_per_gpu=0 start_s=3 end_s=2 learn_s=2\ncurve hungry %b' "$phases" > "$work/trace"
+call simulate --json --policies slots,gpu-busy "$work/trace"
+is "$(value makespan_s 1)/$(value makespan_s 2)" 205/205 "start and end of a job take time"
+is "$(value mean_completion_s 1)/$(value mean_completion_s 2)" 107.5/107 "and what it lends is known later"
+is "$(value mean_gpu_busy_share 1)" 0.8333333333 "in which it does not train, so that its GPU-busy share is that of the rest"
 # refuse_trace WHAT-IT-SAYS TEXT
 refuse_trace()
 {
@@ -181,6 +188,7 @@ head="nodes count=1 cores=8 gpus=2\ncurve c gpu_rate=100 core_rate=50\n"
 refuse_trace "line 1: a line begins with nodes" "machine x\n"
 refuse_trace "line 1: nodes needs count" "nodes count=1\n"
 refuse_trace "line 1: 2 cores are less" "nodes count=1 cores=2 gpus=4\n"
+refuse_trace "line 1: start_s=-1 has to be a number from 0" "nodes count=1 cores=2 gpus=2 start_s=-1\\n"
 refuse_trace "line 1: count=0 has to be a number from 1" "nodes count=0 cores=2 gpus=4\n"
 refuse_trace "line 1: colour=red is not known|line 1: colour is not known" "nodes colour=red\n"
 refuse_trace "line 3: there is no curve d" "${head}job a at=0 work=1 curve=d\n"
