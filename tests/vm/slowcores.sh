@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Separate slow cores: every vCPU thread of a QEMU process gets a CPU bandwidth group of its own on the
 # host, so that a busy vCPU cannot take what an idle one leaves. With cgroup v1 these are groups below
-# the cpu controller, with v2 threaded groups. They are gone after slow_cores_remove.
+# the cpu controller, with v2 threaded groups. The whole process outweighs everything else on the host, so that
+# other work there does not make the cores slower. They are gone after slow_cores_remove.
 
 # Microseconds in which a core of $1 percent gets 2 ms: short, so that a slow core is slow at every moment, but the
 # kernel refuses less than 1 ms, and keeps it the worse the less it is.
@@ -26,21 +27,28 @@ slow_cores_possible() {
     slow_cores_v1 || slow_cores_v2 || { echo "this host has no cgroup cpu controller below /sys/fs/cgroup" && return 1; }
 }
 
-# slow_cores_limit NAME PID PATTERN PERCENT: prints how many threads were limited.
+# The most weight that a group can have, against 1024 (v1) or 100 (v2) of a process elsewhere.
+slow_cores_shares=262144 slow_cores_weight=10000
+
+# slow_cores_favour NAME PID: a group for the process, before whose threads all others of the host stand back.
+slow_cores_favour() {
+    local base
+    if slow_cores_v1; then
+        base=/sys/fs/cgroup/cpu/$1
+        mkdir "$base" && echo "$slow_cores_shares" >"$base/cpu.shares" && echo "$2" >"$base/cgroup.procs"
+    else
+        base=/sys/fs/cgroup/$1
+        grep -qw cpu /sys/fs/cgroup/cgroup.subtree_control || echo +cpu >/sys/fs/cgroup/cgroup.subtree_control || return
+        mkdir "$base" && echo "$slow_cores_weight" >"$base/cpu.weight" && echo "$2" >"$base/cgroup.procs"
+    fi
+}
+
+# slow_cores_limit NAME PID PATTERN PERCENT, in the group of slow_cores_favour: prints how many threads were limited.
 slow_cores_limit() {
-    local name=$1 pid=$2 pattern=$3 period quota thread group count=0 base
+    local name=$1 pid=$2 pattern=$3 period quota thread group count=0 base=/sys/fs/cgroup/$1
     period=$(slow_cores_period "$4")
     quota=$(($4 * period / 100))
-    if slow_cores_v1; then
-        base=/sys/fs/cgroup/cpu/$name
-        # as much weight as so many processes: a group's default is that of one, however full it is
-        mkdir "$base" && echo $((1024 * $(slow_cores_threads "$pid" "$pattern" | wc -l))) >"$base/cpu.shares" || return
-    else
-        base=/sys/fs/cgroup/$name
-        grep -qw cpu /sys/fs/cgroup/cgroup.subtree_control || echo +cpu >/sys/fs/cgroup/cgroup.subtree_control || return
-        mkdir "$base" && echo "$pid" >"$base/cgroup.procs" &&
-            echo $((100 * $(slow_cores_threads "$pid" "$pattern" | wc -l))) >"$base/cpu.weight" || return
-    fi
+    ! slow_cores_v1 || base=/sys/fs/cgroup/cpu/$name
     for thread in $(slow_cores_threads "$pid" "$pattern"); do
         group=$base/core$count
         mkdir "$group" || return
