@@ -30,6 +30,7 @@ cluster_defaults() {
     opt_plugstack=
     opt_conf=
     opt_adl_conf=
+    opt_files=()
 }
 
 cluster_fail() {
@@ -273,6 +274,17 @@ cluster_plugin_arguments() {
     fi
 }
 
+# Further configuration files: name and text in turn.
+cluster_write_files() {
+    local i
+    for ((i = 0; i < ${#opt_files[@]}; i += 2)); do
+        printf '%s\n' "${opt_files[i + 1]}" >"$CLUSTER/${opt_files[i]}" || return
+    done
+}
+
+# Slurm's version as a number: 2205, 2411, 2605.
+cluster_slurm_version() { slurmd -V | sed 's/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1\2/'; }
+
 # What a client's shell needs.
 cluster_write_env() {
     local nodes
@@ -423,6 +435,7 @@ cluster_start() {
     cluster_write_plugstack >"$CLUSTER/plugstack.conf" || return
     cluster_write_adloader_conf >"$CLUSTER/adloader.conf"
     cluster_write_env >"$CLUSTER/env"
+    cluster_write_files || return
     if cluster_start_munged &&
         { [[ ! $opt_dbd ]] || cluster_start_database; } &&
         { [[ ! $opt_build || $opt_no_controller ]] || cluster_start_controller; } &&

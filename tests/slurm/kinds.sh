@@ -15,9 +15,12 @@ jobs_named() { squeue -h -a -t all -r -n "$1" -o %A 2>/dev/null | sort -n; }
 
 # "0 FAILED 3:0": as sbatch, srun or salloc ended, and what Slurm notes of the (first) job.
 kind_run() { # FUNCTION
-    local status=0 first
+    local status=0 first watchdog
+    { sleep 150 && scancel --name="$name"; } >/dev/null 2>&1 &
+    watchdog=$!
     "$1" </dev/null >"$work/$name.out" 2>&1 || status=$?
     wait_until 30 kind_over
+    kill "$watchdog" 2>/dev/null
     first=$(jobs_named "$name" | head -n 1)
     echo "$status, $(scontrol show job "$first" -o 2>/dev/null |
         sed -n 's/.*JobState=\([A-Z_]*\) .* ExitCode=\([0-9:]*\) .*/\1 \2/p' | paste -sd ,)" >"$work/$name.status"
@@ -58,7 +61,7 @@ nodes_idle() { [[ $(nodes_now) == idle ]]; }
 # kind DESCRIPTION STEPS FUNCTION: STEPS as of kind_steps. Some run at a time, since they mostly wait; kinds_end
 # waits for the last ones. What is looked at afterwards is looked at when all of these have ended.
 kind_whats=() kind_wanteds=() kind_clients=()
-kinds_at_once=${ADL_KINDS_AT_ONCE:-8}
+kinds_at_once=${ADL_KINDS_AT_ONCE:-8} # 0: nothing at the same time, not even without and with
 
 kind() {
     local n=${#kind_whats[@]} name as
@@ -67,6 +70,7 @@ kind() {
     name=k$n-plain as=(--job-name="k$n-plain")
     kind_run "$3" &
     kind_clients+=($!)
+    ((kinds_at_once)) || wait "${kind_clients[@]}"
     name=k$n-on as=(--job-name="k$n-on" --adloader=on)
     kind_run "$3" &
     kind_clients+=($!)

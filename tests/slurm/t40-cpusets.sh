@@ -20,7 +20,14 @@ if cluster_cgroup_v2; then
 else
     top=/sys/fs/cgroup/cpuset/slurm_$node/uid_0
     level() { echo "$top/$1"; }
-    threads_file() { find "$(level "$1")" -name tasks; }
+    # Slurm keeps the tasks in the step's group, or from 23.02 on one level below it
+    threads_file() {
+        local file
+        for file in "$(level "$1")"/{task_*/,}tasks; do
+            [[ ! $(head -c 1 "$file" 2>/dev/null) ]] || break
+        done
+        echo "$file"
+    }
 fi
 
 cpuset() { cat "$(level "$1")/cpuset.cpus" 2>/dev/null; }
