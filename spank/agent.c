@@ -16,6 +16,7 @@
 #include "nvml.h"
 #include "quota.h"
 #include "sample.h"
+#include "worktime.h"
 
 #include <errno.h>
 #include <math.h>
@@ -97,7 +98,8 @@ struct agent {
     uint64_t held_seq;
     uint32_t workers;
     uint32_t reports;
-    double cpu_limit; /* cores, by quota; NAN none */
+    struct worktime scans, reporting; /* what they take */
+    double cpu_limit;                 /* cores, by quota; NAN none */
     uint64_t random;
 };
 
@@ -138,6 +140,7 @@ static void publish(struct agent *a)
     a->summary.loader_cpu_s = a->sampler.loader_cpu_s;
     a->summary.drift = a->binder.drift;
     a->summary.failed = a->binder.failed;
+    a->summary.cut = a->summary.cut || a->tasks.cut;
     pthread_mutex_unlock(&a->summary_lock);
 }
 
@@ -217,7 +220,7 @@ static void check_cpusets(struct agent *a)
 /* Find tasks that are new and bring them where the others are. */
 static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *result)
 {
-    uint64_t now = clock_monotonic_ms();
+    uint64_t now = clock_monotonic_ms(), from_ns = clock_monotonic_ns();
     if (tasks_scan(&a->tasks, depth, boot_ms()) < 0)
         log_debug("the step's tasks cannot be listed: %s", strerror(errno));
     if (a->clients.npending > 0) {
@@ -229,6 +232,8 @@ static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *re
         check_cpusets(a);
     }
     binder_apply(&a->binder, &a->tasks, result);
+    if (depth == TASKS_FULL)
+        worktime_add(&a->scans, clock_monotonic_ns() - from_ns);
     if (a->tasks.undecided)
         lower(&a->scan_at_ms, now + UNDECIDED_MS);
 }
@@ -657,7 +662,7 @@ static void report(struct agent *a)
 {
     struct msg_report m = {.gpu_busy = nvml_busy(a->nvml)};
     struct wire_writer frame = {0};
-    uint64_t now = clock_monotonic_ms();
+    uint64_t now = clock_monotonic_ms(), from_ns = clock_monotonic_ns();
     binder_check(&a->binder, &a->tasks, now);
     sampler_take(&a->sampler, &a->tasks, now, boot_ms(), &m);
     clients_progress(&a->clients, &m.samples, &m.wait_s, &m.busy_s);
@@ -673,6 +678,7 @@ static void report(struct agent *a)
     int written = msg_report_write(&frame, &m);
     send_frame(a, written, &frame);
     publish(a);
+    worktime_add(&a->reporting, clock_monotonic_ns() - from_ns);
 }
 
 /* Let the controller take the last bytes: a close with unread ones could take them back. */
@@ -883,6 +889,13 @@ static void join_node(struct agent *a)
     (void)cpuset_mend(&a->node, &a->tasks.fs);
 }
 
+static void say_worktimes(const struct agent *a)
+{
+    log_debug("scans took %.3f ms in the median, %.3f at most; reports %.3f and %.3f",
+              worktime_median_ms(&a->scans), worktime_longest_ms(&a->scans),
+              worktime_median_ms(&a->reporting), worktime_longest_ms(&a->reporting));
+}
+
 static void *run(void *argument)
 {
     struct agent *a = argument;
@@ -897,6 +910,7 @@ static void *run(void *argument)
     end_loans(a);
     go_home(a, "the step ends"); /* loaders that outlive their rank for a moment, too */
     say_goodbye(a);
+    say_worktimes(a);
     publish(a);
     nvml_stop(a->nvml);
     release(a);

@@ -34,6 +34,7 @@ struct agent_summary {
     double loader_cpu_s;
     double wait_s, loop_s; /* waiting for input, of what is known of the GPU or the training loop */
     uint32_t drift, failed;
+    bool cut;                   /* there were more processes or threads than are looked at */
     char verdict[MSG_TEXT_MAX]; /* why, the controller's last word; "" none */
 };
 

@@ -6,8 +6,11 @@
 #include "log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define MINUTE_MS 60000u
 
@@ -119,17 +122,36 @@ static bool ours(struct round *r, const struct task *task)
     if (!r->t->grouped) /* descent does not change: the same process is still the step's */
         return tasks_process(r->t, task->pid) != NULL;
     if (r->pids == NULL) {
-        r->pids = malloc(TASKS_PROCESSES_MAX * sizeof *r->pids);
+        r->pids = malloc(TASKS_LISTED_MAX * sizeof *r->pids);
         r->npids = r->pids != NULL ? tasks_list(r->t, r->pids) : -1;
     }
     return r->npids > 0 &&
            bsearch(&task->pid, r->pids, (size_t)r->npids, sizeof *r->pids, compare_pids) != NULL;
 }
 
+/*
+ * Has a process ended and only waits for its parent to take note? Then its number may be free, and
+ * in other hands, the next moment: too near to be bound. A thread's number is free when it ends.
+ */
+static bool is_ending(const struct tasks *t, const struct task *task)
+{
+    struct procfs_stat stat;
+    if (task->tid != task->pid)
+        return false;
+    struct pollfd process = {.fd = (int)syscall(SYS_pidfd_open, task->pid, 0), .events = POLLIN};
+    if (process.fd < 0 && errno == ENOSYS) /* before Linux 5.3 */
+        return procfs_process_stat(&t->fs, task->pid, &stat) < 0 || stat.state == 'Z';
+    if (process.fd < 0)
+        return errno == ESRCH;
+    bool ended = poll(&process, 1, 0) != 0;
+    close(process.fd);
+    return ended;
+}
+
 static enum outcome move(struct round *r, struct task *task, const struct cpus *want,
                          enum placement placement)
 {
-    if (!ours(r, task) || !tasks_alive(r->t, task)) {
+    if (!ours(r, task) || !tasks_alive(r->t, task) || is_ending(r->t, task)) {
         tasks_distrust(r->t, task); /* whoever bears the id now is looked at anew */
         return GONE;
     }
@@ -300,11 +322,19 @@ static bool may_repair(struct task *task, uint64_t now_ms)
     return false;
 }
 
+/* One that could not be set last time is due at once. */
+static bool is_due(const struct round *r, const struct task *task)
+{
+    return r->t->nloaders <= BIND_CHECKED_UP_TO || task->mask_hash == 0 ||
+           tasks_turn(r->t, r->b->checks, task->tid);
+}
+
 static void check_task(struct round *r, struct task *task, uint64_t now_ms)
 {
     struct cpus mask = CPUS_EMPTY;
     enum placement placement;
-    if (task->placed != PLACED_ASSIGNED || cpus_get_affinity(task->tid, &mask) < 0)
+    if (!is_due(r, task) || task->placed != PLACED_ASSIGNED ||
+        cpus_get_affinity(task->tid, &mask) < 0)
         return;
     uint64_t mark = fingerprint(&mask);
     cpus_free(&mask);
@@ -326,6 +356,7 @@ void binder_check(struct binder *b, struct tasks *t, uint64_t now_ms)
         return;
     for (size_t i = 0; i < t->ntasks; i++)
         check_task(&round, &t->tasks[i], now_ms);
+    b->checks++;
     free(round.pids);
 }
 

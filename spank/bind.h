@@ -20,12 +20,14 @@
 
 #define BIND_TRIES_A_MINUTE 3u
 #define BIND_LEAVE_MS       600000u /* a task whose mask is contended is left alone this long */
+#define BIND_CHECKED_UP_TO  64u     /* loaders; of more, their masks are read by turns */
 #define BIND_PAST           8u      /* assignments remembered, to know inherited masks by */
 
 struct binder {
     bool own;             /* target is Slurm's own placement */
     struct cpus assigned; /* else these; may be empty: the loaders then stay on their home masks */
     uint32_t generation;  /* of the target: a task is brought to each one once */
+    uint32_t checks;      /* binder_check()s */
     uint32_t round;       /* of changes, to know by which ones the last has made */
     uint64_t past[BIND_PAST];
     unsigned npast;

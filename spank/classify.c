@@ -168,6 +168,9 @@ enum {
     NAMED_COMMUNICATION = 1u << 25,
     NAMED_NEVER = 1u << 26,
     READS = 1u << 27, /* files, and there are no workers who would */
+    /* of processes again */
+    OPENED_GPU = 1u << 28,
+    FRESH = 1u << 29,
 };
 
 struct rule {
@@ -198,10 +201,11 @@ static const struct rule process_rules[] = {
     /* A shell in the middle, and what a kernel compiler forks. */
     {LAUNCHER, 0, ROLE_LAUNCHER},
     {PARENT_HELPER, 0, ROLE_UNKNOWN},
-    /* It has opened a GPU that its master has not: it trains. Workers that are forked inherit
-     * their master's open files, so that with a GPU in both nothing is said; one that was started
-     * anew has opened the GPU itself. */
+    /* It has opened a GPU that its master has not, or that it had not at first: it trains. Workers
+     * that are forked inherit their master's open files, so that a GPU in both says nothing; one
+     * that was started anew has opened the GPU itself. */
     {GPU, MASTER_GPU, ROLE_MAIN},
+    {OPENED_GPU, 0, ROLE_MAIN},
     {GPU | SPAWNED, 0, ROLE_MAIN},
     {GPU | PARENT_SERVER, 0, ROLE_MAIN},
     /* Its master only waits for it to end. */
@@ -217,9 +221,14 @@ static const struct rule process_rules[] = {
     {SPAWNED | MASTER_GPU, 0, ROLE_LOADER},
     {SPAWNED | MASTER_ACTIVE, 0, ROLE_LOADER},
     {SPAWNED, 0, ROLE_UNKNOWN},
-    /* Forked without exec by a process that trains: such are most loaders' workers. */
+    /* Forked without exec: by one that trains, such are most loaders' workers; by one that waits,
+     * its ranks. As long as that is not seen nothing is done. */
     {FORKED | YOUNG, 0, ROLE_UNDECIDED},
-    {FORKED, 0, ROLE_LOADER},
+    {FORKED | WAS_LOADER, 0, ROLE_LOADER},
+    {FORKED | GPU | MASTER_GPU, 0, ROLE_LOADER}, /* inherited */
+    {FORKED | MASTER_ACTIVE, 0, ROLE_LOADER},
+    {FORKED | FRESH, 0, ROLE_UNDECIDED},
+    {FORKED, 0, ROLE_UNKNOWN},
     /* Another program: a logger, a launcher's rank, a profiler. */
     {0, 0, ROLE_UNKNOWN},
 };
@@ -251,7 +260,8 @@ enum task_role classify_process(const struct process_view *v)
         fact(v->master_idle, MASTER_IDLE) | fact(v->command == COMMAND_SPAWNED, SPAWNED) |
         fact(v->command == COMMAND_SERVER && !v->parent_server, SERVER) |
         fact(v->command == COMMAND_HELPER, HELPER) | fact(name == NAME_LOADER, NAMED_LOADER) |
-        fact(v->age_ms < CLASSIFY_YOUNG_MS, YOUNG);
+        fact(v->age_ms < CLASSIFY_YOUNG_MS, YOUNG) | fact(v->age_ms < CLASSIFY_FRESH_MS, FRESH) |
+        fact(v->opened_gpu, OPENED_GPU);
     return first_match(process_rules, COUNT(process_rules), facts);
 }
 

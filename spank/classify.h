@@ -36,6 +36,10 @@ const char *classify_role_name(enum task_role role);
 /* Below this age a forked child may be on its way to exec another program. */
 #define CLASSIFY_YOUNG_MS 60u
 
+/* Until that age it is looked at often whether a forked child's master works: nothing else tells a
+ * worker of the one that trains from a rank of the one that only waits for its ranks. */
+#define CLASSIFY_FRESH_MS 2500u
+
 /* A process whose parent has used no CPU at all for so long, while it worked itself, does not work
  * for that parent: it is a rank that a launcher forked. Longer than any batch is waited for. */
 #define CLASSIFY_IDLE_MS 60000u
@@ -83,8 +87,10 @@ struct process_view {
     bool announced;       /* the application called its main thread a loader */
     bool trainer_threads; /* one of its threads has a NAME_COMMUNICATION name */
     bool gpu, master_gpu; /* has a GPU's device file open; its master has */
-    bool master_active;   /* its master has used CPU since this process was on its way */
-    bool master_idle;     /* its master has used none for CLASSIFY_IDLE_MS, this process has */
+    bool opened_gpu; /* it has opened that itself: it had none at first, or has more open than its
+                        master */
+    bool master_active; /* its master has used CPU since it was done with starting processes */
+    bool master_idle;   /* its master has used none for CLASSIFY_IDLE_MS, this process has */
     enum command_kind command;
     const char *comm; /* of its main thread */
     uint64_t age_ms;

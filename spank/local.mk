@@ -25,7 +25,8 @@ libadl_spank_la_SOURCES = \
 	spank/stepgroup.c spank/stepgroup.h \
 	spank/steprecord.c spank/steprecord.h \
 	spank/tasks.c spank/tasks.h \
-	spank/threadmasks.c spank/threadmasks.h
+	spank/threadmasks.c spank/threadmasks.h \
+	spank/worktime.c spank/worktime.h
 libadl_spank_la_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS) -fvisibility=hidden
 
 plugin_LTLIBRARIES += spank_adloader.la

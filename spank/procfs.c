@@ -68,6 +68,24 @@ ssize_t procfs_read_file(const struct procfs *fs, const char *path, char *buf, s
     return (ssize_t)length;
 }
 
+/* The same of a file that the kernel makes up as a whole: what fits comes with the first read. */
+static ssize_t read_whole(const struct procfs *fs, const char *path, char *buf, size_t size)
+{
+    int fd = openat(fs->fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n;
+    do {
+        n = read(fd, buf, size - 1);
+    } while (n < 0 && errno == EINTR);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    if (n >= 0)
+        buf[n] = '\0';
+    return n;
+}
+
 pid_t procfs_parse_id(const char *text)
 {
     if (!isdigit((unsigned char)text[0]))
@@ -150,7 +168,7 @@ bad:
 static int read_stat(const struct procfs *fs, const char *path, struct procfs_stat *stat)
 {
     char text[STAT_SIZE];
-    ssize_t length = procfs_read_file(fs, path, text, sizeof text);
+    ssize_t length = read_whole(fs, path, text, sizeof text);
     if (length < 0)
         return -1;
     return procfs_parse_stat(text, (size_t)length, stat);
@@ -206,7 +224,7 @@ int procfs_read_bytes(const struct procfs *fs, pid_t pid, uint64_t *bytes)
     static const char key[] = "\nread_bytes: ";
     char path[PATH_SIZE], text[STAT_SIZE];
     snprintf(path, sizeof path, "%d/io", (int)pid);
-    if (procfs_read_file(fs, path, text, sizeof text) < 0)
+    if (read_whole(fs, path, text, sizeof text) < 0)
         return -1;
     const char *found = strstr(text, key);
     if (found == NULL) {
@@ -230,7 +248,7 @@ int procfs_thread_io(const struct procfs *fs, pid_t pid, pid_t tid, uint64_t *re
 {
     char path[PATH_SIZE], text[STAT_SIZE];
     snprintf(path, sizeof path, "%d/task/%d/io", (int)pid, (int)tid);
-    if (procfs_read_file(fs, path, text, sizeof text) < 0)
+    if (read_whole(fs, path, text, sizeof text) < 0)
         return -1;
     if (find_number(text, "rchar: ", read_bytes) && find_number(text, "\nwchar: ", written_bytes))
         return 0;
@@ -249,11 +267,12 @@ static bool is_gpu_file(const char *target)
                                                isdigit((unsigned char)target[sizeof nvidia - 1]));
 }
 
-bool procfs_has_gpu(const struct procfs *fs, pid_t pid)
+unsigned procfs_gpu_files(const struct procfs *fs, pid_t pid)
 {
     enum { FILES_MAX = 512 };
     char path[PATH_SIZE], target[64];
     pid_t fds[FILES_MAX]; /* file 0 is no id, and no GPU */
+    unsigned found = 0;
     bool more;
     snprintf(path, sizeof path, "%d/fd", (int)pid);
     ssize_t n = procfs_list(fs, path, fds, FILES_MAX, &more);
@@ -263,10 +282,9 @@ bool procfs_has_gpu(const struct procfs *fs, pid_t pid)
         if (length <= 0)
             continue;
         target[length] = '\0';
-        if (is_gpu_file(target))
-            return true;
+        found += is_gpu_file(target);
     }
-    return false;
+    return found;
 }
 
 /* ---- which program ---- */
@@ -357,32 +375,60 @@ pid_t procfs_tid_from_inner(const struct procfs *fs, pid_t pid, pid_t inner)
 
 /* ---- children ---- */
 
+/* Numbers parted by spaces, as they come in pieces: one may lie in two of them. */
+struct numbers {
+    pid_t *ids;
+    size_t n, max;
+    uint64_t value;
+    bool within, more;
+};
+
+static void end_number(struct numbers *list)
+{
+    if (list->within && list->value > 0 && list->value <= INT_MAX) {
+        if (list->n == list->max)
+            list->more = true;
+        else
+            list->ids[list->n++] = (pid_t)list->value;
+    }
+    list->within = false;
+    list->value = 0;
+}
+
+static void take_piece(struct numbers *list, const char *piece, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (!isdigit((unsigned char)piece[i])) {
+            end_number(list);
+            continue;
+        }
+        list->within = true;
+        if (list->value <= INT_MAX)
+            list->value = list->value * 10 + (uint64_t)(piece[i] - '0');
+    }
+}
+
 ssize_t procfs_children(const struct procfs *fs, pid_t pid, pid_t tid, pid_t *ids, size_t max,
                         bool *more)
 {
-    char path[PATH_SIZE], text[STATUS_SIZE];
-    size_t n = 0;
+    char path[PATH_SIZE], piece[STATUS_SIZE];
+    struct numbers list = {.ids = ids, .max = max};
     snprintf(path, sizeof path, "%d/task/%d/children", (int)pid, (int)tid);
-    ssize_t length = procfs_read_file(fs, path, text, sizeof text);
-    if (length < 0)
+    int fd = openat(fs->fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return -1;
-    /* a text that fills the buffer may be cut within its last number */
-    bool cut = (size_t)length == sizeof text - 1;
-    *more = cut;
-    for (char *p = text; *p != '\0';) {
-        char *end;
-        unsigned long value = strtoul(p, &end, 10);
-        if (end == p || (cut && *end == '\0'))
+    ssize_t n;
+    while (!list.more && (n = read(fd, piece, sizeof piece)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
             break;
-        if (n == max) {
-            *more = true;
-            break;
-        }
-        if (value > 0 && value <= INT_MAX)
-            ids[n++] = (pid_t)value;
-        p = end + strspn(end, " \n");
+        take_piece(&list, piece, (size_t)n);
     }
-    return (ssize_t)n;
+    end_number(&list);
+    close(fd);
+    *more = list.more;
+    return (ssize_t)list.n;
 }
 
 /* ---- directories ---- */

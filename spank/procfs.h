@@ -56,8 +56,8 @@ int procfs_read_bytes(const struct procfs *fs, pid_t pid, uint64_t *bytes);
 int procfs_thread_io(const struct procfs *fs, pid_t pid, pid_t tid, uint64_t *read_bytes,
                      uint64_t *written_bytes);
 
-/* Has the process a GPU's device file open? Of a table of many files the first are looked at. */
-bool procfs_has_gpu(const struct procfs *fs, pid_t pid);
+/* How many files of GPUs the process has open. Of a table of many files the first are looked at. */
+unsigned procfs_gpu_files(const struct procfs *fs, pid_t pid);
 
 /* The file that a process executes, as device and inode, and its base name cut to size. */
 int procfs_program(const struct procfs *fs, pid_t pid, dev_t *dev, ino_t *ino, char *name,

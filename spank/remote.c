@@ -383,6 +383,10 @@ static void tell_what_was_seen(const char *name, const struct agent_summary *s)
                     step.about.node, waited,
                     s->verdict[0] != '\0' ? s->verdict : "unknown: nothing was measured", cores,
                     s->loader_cpu_s);
+    if (s->cut)
+        slurm_spank_log("adloader: step %s on %s had more than %u processes or %u threads: those "
+                        "beyond were not looked at and stayed as they were",
+                        name, step.about.node, TASKS_PROCESSES_MAX, TASKS_THREADS_MAX);
 }
 
 /* One line for who asked for it (report). */

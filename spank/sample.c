@@ -21,9 +21,9 @@ static uint64_t since(uint64_t now, uint64_t before)
     return now > before ? now - before : 0;
 }
 
-/* Run and queue time of a loader since the last sample. False: it is gone. */
+/* Run and queue time of a loader since it was last sampled. False: it is gone. */
 static bool sample_schedstat(const struct sampler *s, const struct tasks *t, struct task *task,
-                             uint64_t *ran, uint64_t *waited)
+                             uint64_t now_ms, uint64_t *ran, uint64_t *waited)
 {
     int fd = task->fd >= 0 ? task->fd : procfs_schedstat_open(&t->fs, task->pid, task->tid);
     uint64_t run_ns, wait_ns;
@@ -38,6 +38,7 @@ static bool sample_schedstat(const struct sampler *s, const struct tasks *t, str
     task->run_ns = run_ns;
     task->wait_ns = wait_ns;
     task->sampled = true;
+    task->sampled_ms = now_ms;
     return true;
 }
 
@@ -45,18 +46,18 @@ static bool sample_schedstat(const struct sampler *s, const struct tasks *t, str
  * Of many tasks, each sample looks at a part, by turns; the others are taken to be like them. A
  * look into stat or io costs more than all else that a sample reads.
  */
-static bool turn(const struct tasks *t, size_t many, pid_t id)
+static bool turn(const struct sampler *s, const struct tasks *t, size_t many, pid_t id)
 {
-    return many <= ALL_UP_TO || tasks_turn(t, id);
+    return many <= ALL_UP_TO || tasks_turn(t, s->samples, id);
 }
 
 /* Loaders in uninterruptible sleep: those that were not on a CPU, or waiting for one, all the time.
  */
-static void sample_io_wait(const struct tasks *t, const struct task *task, double active,
-                           unsigned *looked, unsigned *sleeping)
+static void sample_io_wait(const struct sampler *s, const struct tasks *t, const struct task *task,
+                           double active, unsigned *looked, unsigned *sleeping)
 {
     struct procfs_stat stat;
-    if (!turn(t, t->nloaders, task->tid))
+    if (!turn(s, t, t->nloaders, task->tid))
         return;
     (*looked)++;
     if (active < MOSTLY_ACTIVE && procfs_thread_stat(&t->fs, task->pid, task->tid, &stat) == 0 &&
@@ -64,30 +65,51 @@ static void sample_io_wait(const struct tasks *t, const struct task *task, doubl
         (*sleeping)++;
 }
 
-static void sample_loaders(const struct sampler *s, struct tasks *t, struct msg_report *report)
+/* Is a loader to be read now? One whose schedstat is not kept open, of so many, by turns. */
+static bool is_due(const struct sampler *s, const struct tasks *t, const struct task *task)
 {
-    double interval_ns = (double)report->interval_ms * 1e6, active = 0;
-    unsigned looked = 0, sleeping = 0;
+    return task->fd >= 0 || !task->sampled || t->nloaders <= t->fds_max ||
+           tasks_turn(t, s->samples, task->tid);
+}
+
+/* Share of its time since it was last sampled that a task ran or wanted to. */
+static double share_of(uint64_t active_ns, uint64_t now_ms, uint64_t then_ms)
+{
+    double interval_ns = (double)since(now_ms, then_ms) * 1e6;
+    return interval_ns > 0 ? fmin(1, (double)active_ns / interval_ns) : 0;
+}
+
+static void sample_loaders(const struct sampler *s, struct tasks *t, uint64_t now_ms,
+                           struct msg_report *report)
+{
+    double active = 0;
+    unsigned read = 0, looked = 0, sleeping = 0;
     for (size_t i = 0; i < t->ntasks; i++) {
         struct task *task = &t->tasks[i];
-        uint64_t ran = 0, waited = 0;
+        uint64_t ran = 0, waited = 0, then_ms = task->sampled ? task->sampled_ms : s->last_ms;
         if (task->class != TASK_LOADER)
             continue;
-        if (!sample_schedstat(s, t, task, &ran, &waited)) {
+        if (!is_due(s, t, task)) {
+            report->tasks++;
+            continue;
+        }
+        if (!sample_schedstat(s, t, task, now_ms, &ran, &waited)) {
             tasks_distrust(t, task);
             continue;
         }
         struct process *p = tasks_process(t, task->pid);
         if (p != NULL)
             p->loader_ns += ran;
-        double share = interval_ns > 0 ? fmin(1, (double)(ran + waited) / interval_ns) : 0;
+        double share = share_of(ran + waited, now_ms, then_ms);
         active += share;
+        read++;
         report->tasks++;
         report->loader_cpu_s += (double)ran / 1e9;
         report->queue_s += (double)waited / 1e9;
-        sample_io_wait(t, task, share, &looked, &sleeping);
+        sample_io_wait(s, t, task, share, &looked, &sleeping);
     }
-    report->runnable = (uint32_t)lround(active);
+    if (read > 0)
+        report->runnable = (uint32_t)lround(active * report->tasks / read);
     if (looked > 0)
         report->io_wait = (uint32_t)lround((double)sleeping * report->tasks / looked);
 }
@@ -96,31 +118,31 @@ static void sample_loaders(const struct sampler *s, struct tasks *t, struct msg_
  * Seconds that a process's main thread had work: that it ran, or waited for a CPU. They are read
  * only of a process that uses some CPU; of the others what all its threads used is close enough.
  */
-static double main_thread_s(const struct sampler *s, const struct tasks *t, pid_t pid, double cpu_s,
-                            double interval_s)
+static double main_thread_s(const struct sampler *s, const struct tasks *t, pid_t pid,
+                            uint64_t now_ms, double cpu_s, double interval_s)
 {
     struct task *task = tasks_task(t, pid);
     uint64_t ran = 0, waited = 0;
     if (task == NULL || cpu_s < MAIN_MATTERS * interval_s ||
-        !sample_schedstat(s, t, task, &ran, &waited))
+        !sample_schedstat(s, t, task, now_ms, &ran, &waited))
         return cpu_s < MAIN_MATTERS * interval_s ? cpu_s : 0;
     return fmin(interval_s, (double)(ran + waited) / 1e9);
 }
 
 static void sample_process(const struct sampler *s, const struct tasks *t, struct process *p,
-                           struct msg_report *report)
+                           uint64_t now_ms, struct msg_report *report)
 {
     uint64_t bytes = p->read_bytes_last;
     bool counted = p->sampled || began_since(s, t, p->start_ticks);
-    if (!p->sampled || turn(t, t->nprocesses, p->pid))
+    if (!p->sampled || turn(s, t, t->nprocesses, p->pid))
         (void)procfs_read_bytes(&t->fs, p->pid, &bytes); /* not counted here, or gone: no news */
     if (counted) {
         double cpu_s = (double)since(p->cpu_ticks, p->cpu_ticks_last) / (double)t->fs.tick_hz;
         if (p->class != TASK_LOADER) { /* of a worker, all time is its loader threads' */
             report->main_cpu_s += fmax(0, cpu_s - (double)p->loader_ns / 1e9);
             report->main_thread_s =
-                fmax(report->main_thread_s,
-                     main_thread_s(s, t, p->pid, cpu_s, (double)report->interval_ms / 1000));
+                fmax(report->main_thread_s, main_thread_s(s, t, p->pid, now_ms, cpu_s,
+                                                          (double)report->interval_ms / 1000));
         }
         report->read_bytes += since(bytes, p->read_bytes_last);
     }
@@ -140,10 +162,11 @@ void sampler_take(struct sampler *s, struct tasks *t, uint64_t now_ms, uint64_t 
     report->main_thread_s = 0;
     report->orphans = tasks_orphans(t);
     report->workers = tasks_workers(t);
-    sample_loaders(s, t, report);
+    sample_loaders(s, t, now_ms, report);
     for (size_t i = 0; i < t->nprocesses; i++)
-        sample_process(s, t, &t->processes[i], report);
+        sample_process(s, t, &t->processes[i], now_ms, report);
     s->loader_cpu_s += report->loader_cpu_s;
     s->last_ms = now_ms;
     s->last_boot_ms = boot_ms;
+    s->samples++;
 }

@@ -14,15 +14,19 @@
 #include <unistd.h>
 
 #define YOUNG_LOOKS      4u     /* a task's name and program are read anew at so many scans ... */
-#define TURN_PERIOD      4u     /* what is looked at by turns comes round at so many scans */
 #define LOOK_PERIOD      16u    /* ... and then at every so many */
 #define MACHINE_PIDS_MAX 32768u /* processes of the whole machine that a descent search reads */
 #define ANCESTORS_MAX    64     /* steps up the tree, against loops in text that is not ours */
 #define CLASSIFY_PASSES  4      /* generations of processes that loaders start */
+#define RELISTED_UP_TO   32u    /* threads: of so few the directory is read at each scan */
 
-/* Does a process's master work itself? Looked at for so long at a time, from a second after the
- * start on: before that it is busy with starting processes. */
-#define MASTER_AFTER_MS 1000u
+/*
+ * Does a process's master work itself? Looked at for so long at a time, from the moment on that it
+ * has started no process for a while: before that it is busy with just that. One that goes on and
+ * on starting processes is looked at in spite of it.
+ */
+#define MASTER_QUIET_MS 300u
+#define MASTER_AFTER_MS 10000u
 #define MASTER_LOOK_MS  500u
 #define MASTER_LOOKS_MS 2000u
 #define MASTER_WORKS    0.02 /* of a core */
@@ -108,6 +112,8 @@ int tasks_init(struct tasks *t, const char *root, const struct rank *ranks, size
     t->fs.fd = -1;
     t->self = self;
     t->fds_max = fds_to_spare();
+    t->processes_max = TASKS_PROCESSES_MAX;
+    t->threads_max = TASKS_THREADS_MAX;
     char name[PROCFS_COMM_MAX];
     if (procfs_open(&t->fs, root) < 0 || copy_ranks(t, ranks, nranks) < 0) {
         int saved = errno;
@@ -170,9 +176,15 @@ static const struct rank *rank_of(const struct tasks *t, pid_t pid, int *index)
     return NULL;
 }
 
-bool tasks_turn(const struct tasks *t, pid_t id)
+/* The more there are, the more rarely each: a look costs the same whoever has to be looked at. */
+static uint32_t turn_period(const struct tasks *t)
 {
-    return (t->scan + (uint32_t)id) % TURN_PERIOD == 0;
+    return t->ntasks <= 32 ? 4 : t->ntasks <= 128 ? 8 : 16;
+}
+
+bool tasks_turn(const struct tasks *t, uint32_t count, pid_t id)
+{
+    return (count + (uint32_t)id) % turn_period(t) == 0;
 }
 
 bool tasks_alive(const struct tasks *t, const struct task *task)
@@ -321,51 +333,55 @@ out:
     return found;
 }
 
-/* The processes found so far: in the order of finding, and as a set to know doubles by. */
+/* The processes found so far: a sorted part to know doubles by, then those found since. */
 struct family {
     pid_t *pids;
-    size_t n, max;
-    pid_t set[TASKS_PROCESSES_MAX * 4]; /* open addressing; 0 is free */
+    size_t sorted, n, max;
+    bool all; /* ask everybody for children */
     bool more;
 };
 
-/* Where pid is in the set, or where it would go: there is always a free place. */
-static size_t slot_of(const struct family *f, pid_t pid)
-{
-    const size_t size = sizeof f->set / sizeof f->set[0];
-    size_t slot = ((size_t)pid * 2654435761u) % size;
-    while (f->set[slot] != 0 && f->set[slot] != pid)
-        slot = (slot + 1) % size;
-    return slot;
-}
-
 static bool is_member(const struct family *f, pid_t pid)
 {
-    return f->set[slot_of(f, pid)] == pid;
+    return f->sorted > 0 && bsearch(&pid, f->pids, f->sorted, sizeof *f->pids, compare_ids) != NULL;
 }
 
 static void add_member(struct family *f, pid_t pid)
 {
-    size_t slot = slot_of(f, pid);
-    if (f->set[slot] == pid)
+    if (is_member(f, pid))
         return;
-    if (f->n == f->max) {
+    if (f->n == f->max)
         f->more = true;
-        return;
-    }
-    f->set[slot] = pid;
-    f->pids[f->n++] = pid;
+    else
+        f->pids[f->n++] = pid;
 }
 
 static void add_children(const struct tasks *t, struct family *f, pid_t pid, pid_t tid)
 {
-    pid_t children[256];
     bool more = false;
-    ssize_t n =
-        procfs_children(&t->fs, pid, tid, children, sizeof children / sizeof children[0], &more);
+    size_t from = f->n;
+    ssize_t n = procfs_children(&t->fs, pid, tid, f->pids + from, f->max - from, &more);
     f->more = f->more || more;
-    for (ssize_t i = 0; i < n; i++)
-        add_member(f, children[i]);
+    for (ssize_t i = 0; i < n; i++) /* the children lie behind those that are taken */
+        add_member(f, f->pids[from + (size_t)i]);
+}
+
+/* A worker that has been looked at a few times starts others rarely: it is asked by turns. What it
+ * has started bears its mask, and before loaders are moved all are asked. */
+static bool is_asked(const struct tasks *t, const struct family *f, pid_t pid)
+{
+    const struct process *known = f->all ? NULL : tasks_process(t, pid);
+    return known == NULL || known->class != TASK_LOADER || known->looks < YOUNG_LOOKS ||
+           tasks_turn(t, t->scan, pid);
+}
+
+/* All descendants of those found since the last time. */
+static void descend(const struct tasks *t, struct family *f)
+{
+    for (size_t i = f->sorted; i < f->n; i++) /* grows while it is walked */
+        if (is_asked(t, f, f->pids[i]))
+            add_children(t, f, f->pids[i], f->pids[i]);
+    f->n = f->sorted = sort_ids(f->pids, f->n);
 }
 
 /*
@@ -376,8 +392,9 @@ static void add_children_of_threads(const struct tasks *t, struct family *f)
 {
     for (size_t i = 0; i < t->ntasks; i++) {
         const struct task *task = &t->tasks[i];
-        if (task->tid != task->pid && is_member(f, task->pid) &&
-            (task->looks < YOUNG_LOOKS || tasks_turn(t, task->tid)))
+        if (task->tid != task->pid &&
+            (task->looks < YOUNG_LOOKS || tasks_turn(t, t->scan, task->tid)) &&
+            is_member(f, task->pid))
             add_children(t, f, task->pid, task->tid);
     }
 }
@@ -392,51 +409,71 @@ static bool same_process(const struct tasks *t, pid_t pid, uint64_t start_ticks)
     return procfs_process_stat(&t->fs, pid, &stat) == 0 && stat.start_ticks == start_ticks;
 }
 
-/* Down the tree from the ranks and from what was the step's before (whose parent may be gone). */
-static void add_roots(const struct tasks *t, struct family *f)
+static void add_ranks(const struct tasks *t, struct family *f)
 {
     for (size_t i = 0; i < t->nranks; i++)
         if (same_process(t, t->ranks[i].pid, t->ranks[i].start_ticks))
             add_member(f, t->ranks[i].pid);
-    for (size_t i = 0; i < t->nprocesses; i++)
-        if (!t->processes[i].is_rank &&
-            same_process(t, t->processes[i].pid, t->processes[i].start_ticks))
-            add_member(f, t->processes[i].pid);
 }
 
-static ssize_t list_by_children(const struct tasks *t, pid_t *pids, size_t max, bool *more)
+/* Those that were the step's before and that nobody's main thread has for a child now. */
+static void add_known(const struct tasks *t, struct family *f)
 {
-    struct family *f = calloc(1, sizeof *f);
-    if (f == NULL)
-        return -1;
-    f->pids = pids;
-    f->max = max;
-    add_roots(t, f);
-    add_children_of_threads(t, f);
-    for (size_t i = 0; i < f->n; i++) /* grows while it is walked */
-        add_children(t, f, f->pids[i], f->pids[i]);
-    ssize_t n = (ssize_t)f->n;
-    *more = f->more;
-    free(f);
-    return n;
+    for (size_t i = 0; i < t->nprocesses; i++) {
+        const struct process *p = &t->processes[i];
+        if (!p->is_rank && !is_member(f, p->pid) && same_process(t, p->pid, p->start_ticks))
+            add_member(f, p->pid);
+    }
 }
 
-static ssize_t list_all(const struct tasks *t, pid_t *pids, bool *more)
+static ssize_t list_by_children(const struct tasks *t, bool all, pid_t *pids, size_t max,
+                                bool *more)
 {
+    struct family f = {.pids = pids, .max = max, .all = all};
+    add_ranks(t, &f);
+    descend(t, &f);
+    add_known(t, &f);
+    descend(t, &f);
+    add_children_of_threads(t, &f);
+    descend(t, &f);
+    *more = f.more;
+    return (ssize_t)f.n;
+}
+
+/* A list that was cut may lack processes that are known and still there. */
+static size_t add_missing(const struct tasks *t, pid_t *pids, size_t n)
+{
+    size_t sorted = n;
+    for (size_t i = 0; i < t->nprocesses; i++) {
+        const struct process *p = &t->processes[i];
+        if (bsearch(&p->pid, pids, sorted, sizeof *pids, compare_ids) == NULL &&
+            same_process(t, p->pid, p->start_ticks) && tasks_belongs(t, p->pid))
+            pids[n++] = p->pid;
+    }
+    return sort_ids(pids, n);
+}
+
+/* Into pids, of TASKS_LISTED_MAX. */
+static ssize_t list_all(const struct tasks *t, bool all, pid_t *pids, bool *more)
+{
+    const size_t max = TASKS_LISTED_MAX - TASKS_PROCESSES_MAX;
     ssize_t n;
     if (t->grouped)
-        n = stepgroup_list(&t->group, pids, TASKS_PROCESSES_MAX, more);
+        n = stepgroup_list(&t->group, pids, max, more);
     else if (t->childless)
-        n = list_by_parents(t, pids, TASKS_PROCESSES_MAX, more);
+        n = list_by_parents(t, pids, max, more);
     else
-        n = list_by_children(t, pids, TASKS_PROCESSES_MAX, more);
-    return n < 0 ? -1 : (ssize_t)sort_ids(pids, (size_t)n);
+        n = list_by_children(t, all, pids, max, more);
+    if (n < 0)
+        return -1;
+    size_t kept = sort_ids(pids, (size_t)n);
+    return (ssize_t)(*more ? add_missing(t, pids, kept) : kept);
 }
 
 ssize_t tasks_list(const struct tasks *t, pid_t *pids)
 {
     bool more = false;
-    return list_all(t, pids, &more);
+    return list_all(t, true, pids, &more);
 }
 
 /* ---- looking at processes ---- */
@@ -472,6 +509,20 @@ static bool look_due(uint8_t looks, uint32_t scan, pid_t id)
     return looks < YOUNG_LOOKS || (scan + (uint32_t)id) % LOOK_PERIOD == 0;
 }
 
+static void look_at_gpu(const struct tasks *t, struct process *p)
+{
+    p->gpu_files = procfs_gpu_files(&t->fs, p->pid);
+    p->without_gpu = p->without_gpu || p->gpu_files == 0;
+}
+
+/* A process may open a GPU at any time; one that loads hardly will. */
+static bool gpu_due(const struct tasks *t, const struct process *p)
+{
+    return t->gpus &&
+           (p->class == TASK_LOADER ? look_due(p->looks, t->scan, p->pid)
+                                    : p->looks < YOUNG_LOOKS || tasks_turn(t, t->scan, p->pid));
+}
+
 /* Fill one process's record from /proc and from what is known of it. False: it is gone. */
 static bool look_at_process(const struct tasks *t, pid_t pid, uint64_t boot_ms, struct process *p)
 {
@@ -502,8 +553,8 @@ static bool look_at_process(const struct tasks *t, pid_t pid, uint64_t boot_ms, 
         p->identity_age++;
     if (renamed || p->own_image || look_due(p->looks, t->scan, pid))
         read_identity(t, p);
-    if (t->gpus && (p->looks < YOUNG_LOOKS || tasks_turn(t, pid)))
-        p->gpu = procfs_has_gpu(&t->fs, pid);
+    if (gpu_due(t, p))
+        look_at_gpu(t, p);
     if (p->looks < UINT8_MAX)
         p->looks++;
     return true;
@@ -541,22 +592,27 @@ static struct process *master_of(struct process *array, size_t n, struct process
     return above != NULL ? above : parent;
 }
 
+/* Has it started no process for a while? */
+static bool is_quiet(const struct process *master, uint64_t boot_ms)
+{
+    return boot_ms >= master->forked_ms + MASTER_QUIET_MS;
+}
+
 /* Does the master work, or only wait? */
 static void watch_master(const struct tasks *t, struct process *p, struct process *master,
                          uint64_t boot_ms)
 {
     uint64_t since_ms = boot_ms - p->mark_ms;
     uint64_t used = master->cpu_ticks > p->master_mark ? master->cpu_ticks - p->master_mark : 0;
-    if (p->mark_ms == 0) {
-        if (age_ms(t, p->start_ticks, boot_ms) < MASTER_AFTER_MS)
-            return;
-        since_ms = MASTER_LOOKS_MS;
-        used = 0;
+    bool first = p->mark_ms == 0;
+    if (age_ms(t, p->start_ticks, boot_ms) < MASTER_AFTER_MS && !is_quiet(master, boot_ms)) {
+        p->mark_ms = 0; /* what it has used is for starting others */
+        return;
     }
-    if (since_ms >= MASTER_LOOK_MS &&
+    if (!first && since_ms >= MASTER_LOOK_MS &&
         (double)used / (double)t->fs.tick_hz >= MASTER_WORKS * (double)since_ms / 1000)
         p->master_active = master->works_itself = true;
-    if (since_ms >= MASTER_LOOKS_MS) {
+    if (first || since_ms >= MASTER_LOOKS_MS) {
         p->mark_ms = boot_ms;
         p->master_mark = master->cpu_ticks;
     }
@@ -572,12 +628,29 @@ static void watch_idle_master(const struct tasks *t, struct process *p,
         idle_ms >= CLASSIFY_IDLE_MS && p->cpu_ticks - p->idle_mark >= (uint64_t)t->fs.tick_hz;
 }
 
+/* When did each one last start a process, for itself or through a fork server? */
+static void note_starts(const struct tasks *t, struct process *array, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t start_ms = array[i].start_ticks * 1000u / (uint64_t)t->fs.tick_hz;
+        struct process *parent = find_process(array, n, array[i].ppid);
+        if (parent == NULL)
+            continue;
+        struct process *master = master_of(array, n, parent);
+        if (start_ms > parent->forked_ms)
+            parent->forked_ms = start_ms;
+        if (start_ms > master->forked_ms)
+            master->forked_ms = start_ms;
+    }
+}
+
 /* Who descends from which rank, who was forked from its parent, and who has workers. */
 static void relate_processes(const struct tasks *t, uint64_t boot_ms, struct process *array,
                              size_t n)
 {
     for (size_t i = 0; i < n; i++)
         array[i].parent_known = array[i].forked = array[i].has_workers = false;
+    note_starts(t, array, n);
     for (size_t i = 0; i < n; i++) {
         struct process *p = &array[i];
         struct process *parent = find_process(array, n, p->ppid);
@@ -586,6 +659,8 @@ static void relate_processes(const struct tasks *t, uint64_t boot_ms, struct pro
         p->parent_known = true;
         if (p->identity_age == 0 && parent->identity_age != 0)
             read_identity(t, parent); /* compare with what the parent is now */
+        if (t->gpus && p->looks <= 1)
+            look_at_gpu(t, parent);
         p->forked = is_forked(p, parent);
         if (looks_like_worker(t, p, boot_ms))
             parent->has_workers = true;
@@ -613,21 +688,29 @@ static bool taken_as_known(const struct tasks *t, enum tasks_depth depth, const 
         return false;
     if (depth == TASKS_NEWCOMERS)
         return true;
-    return old->class == TASK_LOADER && old->looks >= YOUNG_LOOKS && !tasks_turn(t, old->pid);
+    return old->class == TASK_LOADER && old->looks >= YOUNG_LOOKS &&
+           !tasks_turn(t, t->scan, old->pid);
 }
 
-static size_t look_at_processes(const struct tasks *t, enum tasks_depth depth, uint64_t boot_ms,
+/*
+ * Of more processes than the bound allows those stay that are known: one that has been bound is not
+ * lost sight of.
+ */
+static size_t look_at_processes(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms,
                                 const pid_t *pids, size_t n, struct process *array)
 {
-    size_t kept = 0;
+    size_t kept = 0, room = t->processes_max - t->nprocesses;
     for (size_t i = 0; i < n; i++) {
         struct process *p = &array[kept];
         const struct process *old = tasks_process(t, pids[i]);
-        if (taken_as_known(t, depth, old)) {
+        if (old == NULL && room == 0) {
+            t->cut = true;
+        } else if (taken_as_known(t, depth, old)) {
             *p = *old;
             p->seen = t->scan;
             kept++;
         } else if (pids[i] != t->self && look_at_process(t, pids[i], boot_ms, p)) {
+            room -= old == NULL;
             kept++;
         }
     }
@@ -637,9 +720,10 @@ static size_t look_at_processes(const struct tasks *t, enum tasks_depth depth, u
 static int scan_processes(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms)
 {
     bool more = false;
-    pid_t *pids = malloc(TASKS_PROCESSES_MAX * sizeof *pids);
-    ssize_t n = pids != NULL ? list_all(t, pids, &more) : -1;
-    struct process *array = n >= 0 ? calloc((size_t)n + 1, sizeof *array) : NULL;
+    pid_t *pids = malloc(TASKS_LISTED_MAX * sizeof *pids);
+    ssize_t n = pids != NULL ? list_all(t, depth == TASKS_NEWCOMERS, pids, &more) : -1;
+    size_t most = n > (ssize_t)TASKS_PROCESSES_MAX ? TASKS_PROCESSES_MAX : (size_t)n;
+    struct process *array = n >= 0 ? calloc(most + 1, sizeof *array) : NULL;
     if (array == NULL) {
         free(pids);
         return -1;
@@ -689,6 +773,7 @@ static bool look_at_thread(const struct tasks *t, struct process *p, pid_t tid, 
 struct task_list {
     struct task *items;
     size_t n, size;
+    size_t room; /* for threads that are new */
 };
 
 static struct task *task_slot(struct task_list *list)
@@ -704,6 +789,37 @@ static struct task *task_slot(struct task_list *list)
     return &list->items[list->n];
 }
 
+/* One thread into the list; -1 only without memory. New ones as far as there is room. */
+static int scan_thread(struct tasks *t, struct process *p, pid_t tid, struct task_list *list)
+{
+    bool is_new = tasks_task(t, tid) == NULL;
+    if (is_new && list->room == 0) {
+        t->cut = true;
+        return 0;
+    }
+    struct task *slot = task_slot(list);
+    if (slot == NULL)
+        return -1;
+    if (!look_at_thread(t, p, tid, slot)) {
+        p->relist = true;
+        return 0;
+    }
+    list->n++;
+    list->room -= is_new;
+    return 0;
+}
+
+/*
+ * Has a process of many threads those that are known? So it is taken to be while their number stays
+ * the same and none of them is missed, but for its turn: its directory costs as much as all that is
+ * read of its loaders.
+ */
+static bool keeps_threads(const struct tasks *t, enum tasks_depth depth, const struct process *p)
+{
+    return depth == TASKS_FULL && p->threads > RELISTED_UP_TO && p->threads == p->listed &&
+           !p->relist && p->looks >= YOUNG_LOOKS && !tasks_turn(t, t->scan, p->pid);
+}
+
 /* All threads of one process into the list; -1 only without memory. */
 static int scan_process_threads(struct tasks *t, struct process *p, pid_t *tids,
                                 struct task_list *list)
@@ -711,23 +827,27 @@ static int scan_process_threads(struct tasks *t, struct process *p, pid_t *tids,
     ssize_t n = 1;
     bool more = false;
     tids[0] = p->pid;
-    p->trainer_threads = p->trainer_threads && p->threads > 1;
     if (p->threads > 1) {
         char path[64];
         snprintf(path, sizeof path, "%d/task", (int)p->pid);
         n = procfs_list(&t->fs, path, tids, TASKS_THREADS_MAX, &more);
     }
     t->cut = t->cut || more;
-    for (ssize_t i = 0; i < n; i++) {
-        if (list->n == TASKS_THREADS_MAX) {
-            t->cut = true;
-            return 0;
-        }
-        struct task *slot = task_slot(list);
-        if (slot == NULL)
+    p->relist = more;
+    p->listed = n > 0 ? (uint32_t)n : 0;
+    for (ssize_t i = 0; i < n; i++)
+        if (scan_thread(t, p, tids[i], list) < 0)
             return -1;
-        if (look_at_thread(t, p, tids[i], slot))
-            list->n++;
+    return 0;
+}
+
+/* The threads of those processes whose directories were not read. */
+static int scan_kept_threads(struct tasks *t, struct task_list *list)
+{
+    for (size_t i = 0; i < t->ntasks; i++) {
+        struct process *p = tasks_process(t, t->tasks[i].pid);
+        if (p != NULL && p->keeps_threads && scan_thread(t, p, t->tasks[i].tid, list) < 0)
+            return -1;
     }
     return 0;
 }
@@ -751,13 +871,22 @@ static void drop_lost(struct tasks *t, const struct task_list *list)
     }
 }
 
-static int scan_threads(struct tasks *t)
+static int scan_threads(struct tasks *t, enum tasks_depth depth)
 {
-    struct task_list list = {NULL, 0, 0};
+    struct task_list list = {.room = t->threads_max - t->ntasks};
+    bool any_kept = false;
     pid_t *tids = malloc(TASKS_THREADS_MAX * sizeof *tids);
     int rc = tids == NULL ? -1 : 0;
-    for (size_t i = 0; rc == 0 && i < t->nprocesses; i++)
-        rc = scan_process_threads(t, &t->processes[i], tids, &list);
+    for (size_t i = 0; rc == 0 && i < t->nprocesses; i++) {
+        struct process *p = &t->processes[i];
+        p->keeps_threads = keeps_threads(t, depth, p);
+        p->trainer_threads = p->trainer_threads && p->threads > 1;
+        any_kept = any_kept || p->keeps_threads;
+        if (!p->keeps_threads)
+            rc = scan_process_threads(t, p, tids, &list);
+    }
+    if (rc == 0 && any_kept)
+        rc = scan_kept_threads(t, &list);
     free(tids);
     if (rc < 0) {
         free(list.items); /* the old list stays as it was */
@@ -829,6 +958,7 @@ static enum task_role process_role(const struct tasks *t, const struct process *
     const struct process *parent = p->parent_known ? tasks_process(t, p->ppid) : NULL;
     const struct process *master =
         parent != NULL ? master_of(t->processes, t->nprocesses, tasks_process(t, p->ppid)) : NULL;
+    const uint32_t master_files = master != NULL ? master->gpu_files : 0;
     const struct process_view view = {
         .is_rank = p->is_rank,
         .not_yet_program = p->own_image,
@@ -842,8 +972,9 @@ static enum task_role process_role(const struct tasks *t, const struct process *
         .has_workers = p->has_workers,
         .announced = p->announced,
         .trainer_threads = p->trainer_threads,
-        .gpu = p->gpu,
-        .master_gpu = master != NULL && master->gpu,
+        .gpu = p->gpu_files > 0,
+        .opened_gpu = p->gpu_files > 0 && (p->without_gpu || p->gpu_files > master_files),
+        .master_gpu = master_files > 0,
         .master_active = p->master_active || (master != NULL && master->works_itself),
         .master_idle = p->master_idle,
         .command = p->command,
@@ -925,15 +1056,16 @@ int tasks_scan(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms)
     bool was_cut = t->cut;
     t->scan++;
     t->cut = false;
-    if (scan_processes(t, depth, boot_ms) < 0 || scan_threads(t) < 0)
+    if (scan_processes(t, depth, boot_ms) < 0 || scan_threads(t, depth) < 0)
         return -1;
     classify_processes(t, boot_ms);
     if (depth == TASKS_FULL)
         watch_threads(t, boot_ms);
     classify_threads(t);
     if (t->cut && !was_cut)
-        log_info(
-            "more than %u processes or %u threads in the step: the rest stays as Slurm placed it",
+        log_warning(
+            "the step has more than %u processes or %u threads: those beyond are not looked "
+            "at and stay as they are",
             TASKS_PROCESSES_MAX, TASKS_THREADS_MAX);
     return 0;
 }

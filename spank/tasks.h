@@ -3,7 +3,8 @@
  * are (id and start time), which of them are loaders, and of the loaders what bind.c and sample.c
  * need to know. One owner, the agent's thread.
  *
- * A scan is bounded in processes and threads; what is over the bound is left alone, and said once.
+ * A scan is bounded in processes and threads: those that were known before are kept, what is over
+ * the bound is left alone, and that is said once.
  */
 #ifndef ADLOADER_TASKS_H
 #define ADLOADER_TASKS_H
@@ -18,9 +19,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define TASKS_PROCESSES_MAX 1024u
-#define TASKS_THREADS_MAX   4096u
-#define TASKS_FDS_MAX       256u /* loader tasks whose schedstat is kept open */
+#define TASKS_PROCESSES_MAX 4096u
+#define TASKS_THREADS_MAX   8192u
+#define TASKS_LISTED_MAX    16384u /* processes that a look at a step lists at most */
+#define TASKS_FDS_MAX       256u   /* loader tasks whose schedstat is kept open */
 
 /* A task that Slurm started, as it was at the last task_post_fork. */
 struct rank {
@@ -38,6 +40,7 @@ struct process {
     uint64_t read_bytes_last;
     uint64_t command_hash;
     uint64_t stack;       /* procfs_stat */
+    uint64_t forked_ms;   /* since boot, of the start of its youngest child; 0 none yet */
     uint64_t active_ms;   /* since boot, when it was last seen to have used CPU */
     uint64_t mark_ms;     /* of the look at its master that master_mark is from; 0 none yet */
     uint64_t master_mark; /* the master's cpu_ticks then */
@@ -45,7 +48,9 @@ struct process {
     dev_t program_dev;
     ino_t program_ino;
     uint32_t seen, threads;
-    int rank; /* index of the rank it descends from, -1 unknown */
+    uint32_t gpu_files; /* that it has open */
+    uint32_t listed;    /* threads that its directory had when that was last read */
+    int rank;           /* index of the rank it descends from, -1 unknown */
     enum task_role role;
     enum task_class class; /* of the role */
     enum command_kind command;
@@ -53,7 +58,9 @@ struct process {
     uint8_t looks;        /* scans that it was seen in, up to a limit */
     uint8_t identity_age; /* scans since program and command line were read */
     bool sampled, is_rank, launcher, own_image, trainer_threads, announced;
-    bool gpu;                               /* has one open */
+    bool relist;        /* one of its threads was missed: its directory is to be read */
+    bool keeps_threads; /* of this scan: it was not */
+    bool without_gpu;   /* has been seen without a GPU file */
     bool master_active, master_idle;        /* see classify.h */
     bool works_itself;                      /* has been a master_active's master */
     bool parent_known, forked, has_workers; /* of this scan */
@@ -69,7 +76,8 @@ enum placement {
 struct task {
     pid_t tid, pid;
     uint64_t start_ticks;
-    uint64_t run_ns, wait_ns; /* at the last sample */
+    uint64_t run_ns, wait_ns; /* at the last sample ... */
+    uint64_t sampled_ms;      /* ... which was then, by the monotonic clock */
     uint64_t work_ms;         /* since boot, of the last look at its work; 0 none yet */
     uint64_t work_ns, read_chars, written_chars; /* at that look */
     uint64_t mask_hash;     /* bind.c: of the mask read back after the last bind, 0 none */
@@ -115,6 +123,7 @@ struct tasks {
     bool cut;       /* bounds were hit at the last scan */
     bool gone;      /* the step's group has vanished */
     unsigned nfds, fds_max;
+    size_t processes_max, threads_max;
 };
 
 /*
@@ -135,8 +144,8 @@ enum tasks_depth { TASKS_FULL, TASKS_NEWCOMERS };
 int tasks_scan(struct tasks *tasks, enum tasks_depth depth, uint64_t boot_ms);
 
 /*
- * The ids of the step's processes now, sorted, at most TASKS_PROCESSES_MAX in pids. Returns how
- * many, or -1.
+ * The ids of the step's processes now, sorted, in pids, which has room for TASKS_LISTED_MAX.
+ * Returns how many, or -1.
  */
 ssize_t tasks_list(const struct tasks *tasks, pid_t *pids);
 
@@ -163,9 +172,9 @@ unsigned tasks_workers(const struct tasks *tasks);
 /* Loader processes whose rank is gone. */
 unsigned tasks_orphans(const struct tasks *tasks);
 
-/* Is it the turn of a task to be looked at, of those that need not be at every scan? One in four.
- */
-bool tasks_turn(const struct tasks *tasks, pid_t id);
+/* Is it the turn of a task to be looked at, of those that need not be at every time? One in four,
+ * of many tasks fewer. count: of the times that the caller looks. */
+bool tasks_turn(const struct tasks *tasks, uint32_t count, pid_t id);
 
 /* A task was not what it was known as: it and its process are looked at anew at the next scan. */
 void tasks_distrust(struct tasks *tasks, struct task *task);

@@ -24,6 +24,16 @@ tests_bench_ctld_agents_SOURCES = tests/bench/ctld-agents.c tests/unit/rng.h
 tests_bench_ctld_agents_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
 tests_bench_ctld_agents_LDADD = libadl_common.la
 
+# A step's start or end, to the last loader of a neighbour in its new place.
+if HAVE_CMOCKA
+check_PROGRAMS += tests/bench/event-bind
+tests_bench_event_bind_SOURCES = tests/bench/event-bind.c tests/bench/bound_program.c \
+	tests/bench/bound_program.h tests/unit/fake_agents.c tests/unit/fake_agents.h
+tests_bench_event_bind_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank -I$(top_srcdir)/tests/unit
+tests_bench_event_bind_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
+tests_bench_event_bind_LDADD = libadl_spank.la libadl_common.la $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
+endif
+
 # The allocator: what a decision costs, and what it gains (docs/allocation.md).
 check_PROGRAMS += tests/bench/allocate tests/bench/sweep
 tests_bench_allocate_SOURCES = tests/bench/allocate.c tests/unit/alloc_cases.c tests/unit/alloc_cases.h
@@ -35,4 +45,4 @@ tests_bench_sweep_LDADD = $(ADL_CLI_LIBS)
 EXTRA_DIST += docs/allocation.md docs/allocation.svg
 
 # Verdicts of real steps, and what makes their files slow.
-EXTRA_DIST += tests/bench/verdict-accuracy tests/bench/slow-files.c
+EXTRA_DIST += tests/bench/verdict-accuracy tests/bench/slow-files.c tests/bench/agent-cost

@@ -54,6 +54,14 @@ program() {
     return 1
 }
 
+# Compile a C program that stands beside the tests: test_compile NAME; it is then $work/NAME.
+test_compile() {
+    "${CC:-cc}" -O2 -std=gnu11 -pthread -o "$work/$1" "$testlib_here/$1.c" >"$work/$1.log" 2>&1 || {
+        tap_fail "$1.c compiles" "$(tail -n 5 "$work/$1.log")"
+        test_end
+    }
+}
+
 adloader() { timeout 10 "$(program adloader)" "$@"; }
 
 # Run a command with a limit; its output is in $timed_output, exit status in $timed_status, and the

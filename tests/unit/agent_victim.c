@@ -5,7 +5,7 @@
  *     t   start a thread named adl-loader      answer: its tid
  *     p   start a thread without a name        answer: its tid
  *     n   start a thread named pt_data_pin     answer: its tid
- *     w   fork a worker, without exec          answer: its pid
+ *     w   fork a worker, without exec, named     answer: its pid
  *     x   fork a child that execs sleep        answer: its pid
  *     k   end the newest thread of 't'         answer: 0
  *     b   the newest 't' thread computes for 0.3 s of CPU time  answer: 0
@@ -167,6 +167,7 @@ static int spawn(int exec)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (exec)
             (void)execlp("sleep", "sleep", "1000", (char *)NULL);
+        (void)prctl(PR_SET_NAME, "pt_data_worker"); /* since its parent does not work */
         for (;;)
             pause();
     }

@@ -131,10 +131,12 @@ static void put_process(const struct fake_task *t)
     (void)snprintf(full, sizeof full, "%s/bin/%s", root, t->program);
     (void)snprintf(path, sizeof path, "%s/exe", directory);
     link_to(path, full);
-    if (t->gpu) {
+    if (t->gpu_files > 0) {
         (void)snprintf(path, sizeof path, "%s/fd/0", directory); /* and with it the directory */
         fake_proc_text(path, "");
-        (void)snprintf(path, sizeof path, "%s/fd/8", directory);
+    }
+    for (unsigned i = 0; i < t->gpu_files; i++) {
+        (void)snprintf(path, sizeof path, "%s/fd/%u", directory, 8 + i);
         link_to(path, "/dev/nvidia0");
     }
 }

@@ -19,7 +19,7 @@ struct fake_task {
     uint64_t read_chars, written_chars;
     /* of a process only */
     const char *program, *arguments; /* a space parts arguments */
-    bool gpu;
+    unsigned gpu_files;              /* that it has open */
 };
 
 /* Make an empty tree and return the folder above /proc; fails the test if that is not possible. */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@
 static uint64_t masks[TIDS_MAX];
 static unsigned sets; /* calls that changed one */
 static int set_error; /* errno of the next ones, 0 none */
+static pid_t ending;  /* a process that has ended and is still listed, 0 none */
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
@@ -45,6 +47,8 @@ long __wrap_syscall(long number, ...)
     void *mask = va_arg(args, void *);
     va_end(args);
     assert_true(tid > 0 && tid < TIDS_MAX);
+    if (number == SYS_pidfd_open)
+        return eventfd(tid == ending, EFD_CLOEXEC);
     if (number == SYS_sched_getaffinity) {
         assert_true(length >= sizeof masks[0]);
         memcpy(mask, &masks[tid], sizeof masks[0]);
@@ -118,6 +122,7 @@ static int set_up(void **state)
         masks[i] = bits("0-7");
     sets = 0;
     set_error = 0;
+    ending = 0;
     assert_int_equal(cpus_parse(&ranks[0].home, "0-7"), 0);
     assert_int_equal(tasks_init(&stand.tasks, fake_proc_root(), ranks, 1, SELF), 0);
     cpus_free(&ranks[0].home);
@@ -332,6 +337,18 @@ static void a_number_in_other_hands(void **state)
     assert_mask(110, "0-7");
 }
 
+/* Its number may be another's before its mask could be set. */
+static void a_worker_that_ends_is_not_touched(void **state)
+{
+    struct stand *s = *state;
+    assign(s, "4-7");
+    assert_mask(111, "4-7");
+    ending = 111;
+    assign(s, "2-3");
+    assert_mask(111, "4-7");
+    assert_mask(110, "2-3");
+}
+
 /* ---- quotas ---- */
 
 static void quota_texts(void **state)
@@ -415,6 +432,7 @@ int main(void)
         STAND(contended_masks_are_given_up),
         STAND(refusals_are_counted),
         STAND(a_number_in_other_hands),
+        STAND(a_worker_that_ends_is_not_touched),
         cmocka_unit_test(quota_texts),
         cmocka_unit_test(quota_of_groups),
     };

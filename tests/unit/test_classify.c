@@ -93,7 +93,8 @@ enum {
     MASTER_IDLE = 1 << 14,
     SPAWNED = 1 << 15,
     SERVER_PARENT = 1 << 16,
-    ALL_BITS = (1 << 17) - 1,
+    OPENED_GPU = 1 << 17,
+    ALL_BITS = (1 << 18) - 1,
     FORKED = KNOWN_PARENT | SAME_IMAGE, /* as PyTorch before 2.6 does: only its descent tells */
     SPAWN = KNOWN_PARENT | SPAWNED
 };
@@ -116,6 +117,7 @@ static struct process_view view_of(unsigned bits, const char *comm, uint64_t age
                                  .master_gpu = bits & MASTER_GPU,
                                  .master_active = bits & MASTER_ACTIVE,
                                  .master_idle = bits & MASTER_IDLE,
+                                 .opened_gpu = bits & OPENED_GPU,
                                  .command = bits & SPAWNED ? COMMAND_SPAWNED : COMMAND_PLAIN,
                                  .comm = comm,
                                  .age_ms = age_ms};
@@ -131,7 +133,13 @@ static void processes(void **state)
         uint64_t age_ms;
         enum task_role role;
     } cases[] = {
-        {"a forked worker", FORKED, "python", 5000, ROLE_LOADER},
+        {"a forked worker of who trains", FORKED | MASTER_ACTIVE, "python", 5000, ROLE_LOADER},
+        {"forked by who has a GPU since then", FORKED | MASTER_GPU, "python", 5000, ROLE_UNKNOWN},
+        {"a forked worker, once told", FORKED | WAS_LOADER, "python", 5000, ROLE_LOADER},
+        {"forked by who has not been seen to work yet", FORKED, "python", 900, ROLE_UNDECIDED},
+        {"forked by who only waits", FORKED, "python", 5000, ROLE_UNKNOWN},
+        {"a forked rank that opened a GPU as its parent did",
+         FORKED | GPU | MASTER_GPU | OPENED_GPU, "python", 5000, ROLE_MAIN},
         {"slurmstepd's child before exec", FORKED | OWN_IMAGE, "python", 5000, ROLE_LAUNCHER},
         {"just forked, exec may follow", FORKED, "python", 3, ROLE_UNDECIDED},
         {"just forked, but named", FORKED, "pt_data_worker", 3, ROLE_LOADER},
@@ -149,7 +157,8 @@ static void processes(void **state)
         {"a forked rank that opened a GPU", FORKED | GPU, "python", 5000, ROLE_MAIN},
         {"a worker that inherited a GPU", FORKED | GPU | MASTER_GPU, "python", 5000, ROLE_LOADER},
         {"a forked rank by name", FORKED, "pt_autograd_0", 5000, ROLE_MAIN},
-        {"a forked rank whose parent waits", FORKED | MASTER_IDLE, "python", 90000, ROLE_UNKNOWN},
+        {"a forked rank whose parent waits", FORKED | WAS_LOADER | MASTER_IDLE, "python", 90000,
+         ROLE_UNKNOWN},
         {"a named worker that forks", FORKED | HAS_WORKERS, "pt_data_worker", 9, ROLE_LOADER},
         {"a decoder that a worker runs", KNOWN_PARENT | LOADER_PARENT, "ffmpeg", 9,
          ROLE_LOADER_HELPER},

@@ -9,6 +9,7 @@
 #include "fake_proc.h"
 #include "tasks.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,10 +35,12 @@ struct actor {
     enum how how;
     const char *comm;                /* NULL: the program's name */
     const char *program, *arguments; /* EXEC; NULL: python's */
-    double cpu;                      /* cores that it uses */
+    double cpu;                      /* cores that it uses ... */
+    double cpu_until_s;              /* ... up to then; 0: to the end */
     double read_k, write_k;          /* kB/s by system calls */
     double from_s, until_s;          /* after the rank's start; until 0: to the end */
     bool gpu;
+    double gpu_from_s;   /* when it opens it */
     enum task_role role; /* what it is */
     bool hidden;         /* nothing tells: that nothing is done is right, too */
 };
@@ -66,6 +69,10 @@ struct recognition_case {
     {                                                                                              \
         id, 100, .how = FORK, .comm = "python", .cpu = 0.5, .read_k = 900, .from_s = 0.5,          \
                  .role = ROLE_LOADER                                                               \
+    }
+#define FORKED_RANK(id, from)                                                                      \
+    {                                                                                              \
+        id, 100, .how = FORK, .comm = "python", .cpu = 0.9, .from_s = from, .role = ROLE_MAIN      \
     }
 #define THREAD_OF(p, id, name, r, ...)                                                             \
     {                                                                                              \
@@ -287,10 +294,80 @@ static const struct recognition_case cases[] = {
      {IDLE_RANK,
       {110, 100, .how = FORK, .comm = "python", .cpu = 0.9, .from_s = 0.2, .role = ROLE_MAIN},
       {120, 110, .how = FORK, .comm = "python", .cpu = 0.5, .from_s = 0.5, .role = ROLE_LOADER}}},
-    {"forked ranks by what they do: the parent only waits",
-     70,
+    {"forked ranks, the parent only waits",
+     5,
+     {IDLE_RANK, FORKED_RANK(110, 0.5), FORKED_RANK(111, 0.6), FORKED_RANK(112, 0.7)}},
+    {"... seen at once", 0.7, {IDLE_RANK, FORKED_RANK(110, 0.5)}},
+    {"... for minutes", 130, {IDLE_RANK, FORKED_RANK(110, 0.5)}},
+    {"forked ranks, the parent was busy with importing before",
+     5,
+     {{100, 0, TRAIN, .cpu = 1, .cpu_until_s = 3, .role = ROLE_MAIN},
+      FORKED_RANK(110, 2.9),
+      FORKED_RANK(111, 3)}},
+    {"forked ranks, the parent is busy with forking a long time",
+     8,
+     {{100, 0, TRAIN, .cpu = 0.8, .cpu_until_s = 4, .role = ROLE_MAIN},
+      FORKED_RANK(110, 0.5),
+      FORKED_RANK(111, 1.1),
+      FORKED_RANK(112, 1.8),
+      FORKED_RANK(113, 2.5),
+      FORKED_RANK(114, 3.2),
+      FORKED_RANK(115, 3.9)}},
+    {"forked ranks, the parent looks after them now and then",
+     20,
+     {{100, 0, TRAIN, .cpu = 0.01, .role = ROLE_MAIN},
+      FORKED_RANK(110, 0.5),
+      FORKED_RANK(111, 0.6)}},
+    {"forked ranks that load by themselves (read files)",
+     8,
      {IDLE_RANK,
-      {110, 100, .how = FORK, .comm = "python", .cpu = 0.9, .from_s = 0.5, .role = ROLE_MAIN}}},
+      {110, 100, .how = FORK, .comm = "python", .cpu = 0.9, .read_k = 5000, .from_s = 0.5,
+       .role = ROLE_MAIN},
+      THREAD_OF(110, 111, "python", ROLE_UNKNOWN, .cpu = 0.9, .from_s = 1)}},
+    {"forked ranks, each with forked workers",
+     6,
+     {IDLE_RANK,
+      FORKED_RANK(110, 0.5),
+      FORKED_RANK(111, 0.6),
+      {120, 110, .how = FORK, .comm = "python", .cpu = 0.5, .from_s = 1.2, .role = ROLE_LOADER},
+      {121, 111, .how = FORK, .comm = "python", .cpu = 0.5, .from_s = 1.3, .role = ROLE_LOADER}}},
+    {"forked ranks that open GPUs late, the parent has looked at the GPUs",
+     6,
+     {{100, 0, TRAIN, .cpu = 0.01, .gpu = true, .role = ROLE_MAIN},
+      {110, 100, .how = FORK, .comm = "python", .cpu = 0.9, .gpu = true, .gpu_from_s = 1,
+       .from_s = 0.5, .role = ROLE_MAIN}}},
+    {"torchrun forks its ranks and watches them",
+     8,
+     {{100, 0, PYTHON, .arguments = "torchrun train.py", .cpu = 0.005, .role = ROLE_MAIN},
+      FORKED_RANK(110, 0.5),
+      FORKED_RANK(111, 0.7)}},
+    {"a program of C forks its ranks (no python, one name)",
+     5,
+     {{100, 0, .program = "trainer", .comm = "trainer", .arguments = "trainer -n 2",
+       .role = ROLE_MAIN},
+      {110, 100, .how = FORK, .comm = "trainer", .cpu = 0.99, .from_s = 0.1, .role = ROLE_MAIN},
+      {111, 100, .how = FORK, .comm = "trainer", .cpu = 0.99, .from_s = 0.1, .role = ROLE_MAIN}}},
+    {"workers of one that trains at its leisure",
+     5,
+     {{100, 0, TRAIN, .cpu = 0.05, .role = ROLE_MAIN}, WORKER(110), WORKER(111)}},
+    {"workers of one that waits for them at first",
+     8,
+     {{100, 0, TRAIN, .cpu = 0.04, .from_s = 0, .role = ROLE_MAIN},
+      {110, 100, .how = FORK, .comm = "python", .cpu = 1, .from_s = 0.5, .role = ROLE_LOADER}}},
+    {"forked workers of a rank with a GPU that hardly uses a CPU",
+     2,
+     {{100, 0, TRAIN, .cpu = 0.001, .gpu = true, .role = ROLE_MAIN},
+      {110, 100, .how = FORK, .comm = "python", .cpu = 0.5, .from_s = 0.5, .gpu = true,
+       .role = ROLE_LOADER}}},
+    {"a pool that goes on forking (maxtasksperchild)",
+     14,
+     {RANK,
+      {110, 100, .how = FORK, .comm = "python", .cpu = 0.9, .from_s = 0.5, .role = ROLE_LOADER},
+      {111, 100, .how = FORK, .comm = "python", .cpu = 0.9, .from_s = 3.9, .until_s = 8,
+       .role = ROLE_LOADER},
+      {112, 100, .how = FORK, .comm = "python", .cpu = 0.9, .from_s = 8, .until_s = 12,
+       .role = ROLE_LOADER},
+      {113, 100, .how = FORK, .comm = "python", .cpu = 0.9, .from_s = 12, .role = ROLE_LOADER}}},
     {"mpirun inside a task",
      0,
      {{100, 0, .program = "mpirun", .comm = "mpirun", .arguments = "mpirun train",
@@ -331,7 +408,7 @@ static const struct recognition_case cases[] = {
     {"a name with a parenthesis and spaces",
      0,
      {{100, 0, .program = "python3", .comm = "a) S 1 (b", .arguments = "python train.py",
-       .role = ROLE_MAIN},
+       .cpu = 0.3, .role = ROLE_MAIN},
       WORKER(110)}},
     {"a rank that bears a worker's name",
      0,
@@ -381,12 +458,25 @@ static unsigned threads_of(const struct recognition_case *c, pid_t pid, double n
     return n;
 }
 
+/* A program opens two; who was forked has those of its parent from the beginning. */
+static unsigned gpu_files(const struct recognition_case *c, const struct actor *a, double now)
+{
+    const struct actor *parent = actor_of(c, a->of);
+    bool inherits = a->how == FORK && parent != NULL && parent->gpu &&
+                    parent->from_s <= a->from_s && parent->gpu_from_s <= a->from_s;
+    bool opens = a->gpu && now >= a->gpu_from_s && !(inherits && a->gpu_from_s <= 0);
+
+    return (inherits ? 2u : 0u) + (opens ? 2u : 0u);
+}
+
 static void put(const struct recognition_case *c, const struct actor *a, double now)
 {
     const struct actor *process = a->thread ? actor_of(c, a->of) : a;
     const struct actor *image = image_of(c, process);
     const struct actor *parent = actor_of(c, process->of);
     const double age = now - a->from_s, hz = (double)sysconf(_SC_CLK_TCK);
+    const double busy =
+        a->cpu_until_s > 0 && now > a->cpu_until_s ? a->cpu_until_s - a->from_s : age;
     const struct fake_task t = {
         .pid = process->id,
         .tid = a->id,
@@ -397,13 +487,13 @@ static void put(const struct recognition_case *c, const struct actor *a, double 
         .stack = 140000000000000u + (uint64_t)image->id * 4096,
         .comm = a->comm,
         .threads = threads_of(c, process->id, now),
-        .cpu_ticks = (uint64_t)(a->cpu * age * hz),
-        .run_ns = (uint64_t)(a->cpu * age * 1e9),
+        .cpu_ticks = (uint64_t)(a->cpu * busy * hz),
+        .run_ns = (uint64_t)(a->cpu * busy * 1e9),
         .read_chars = (uint64_t)(a->read_k * age * 1000),
         .written_chars = (uint64_t)(a->write_k * age * 1000),
         .program = image->program,
         .arguments = image->arguments,
-        .gpu = process->gpu,
+        .gpu_files = gpu_files(c, process, now),
     };
 
     fake_proc_task(&t);
@@ -474,11 +564,12 @@ static void play(const struct recognition_case *c)
     play_until(c, now);
     assert_int_equal(tasks_init(&t, fake_proc_root(), ranks, 1, SELF), 0);
     cpus_free(&ranks[0].home);
-    for (;; now = now + 1 < end || now >= end ? now + 1 : end) {
+    for (;;) {
         play_until(c, now);
         assert_int_equal(tasks_scan(&t, TASKS_FULL, BOOT_MS + (uint64_t)(now * 1000)), 0);
         if (now >= end)
             break;
+        now = fmin(end, now + (t.undecided ? 0.07 : 1)); /* as the agent does */
     }
     for (size_t i = 0; i < ACTORS_MAX && c->actors[i].id != 0; i++)
         if (there(&c->actors[i], now))

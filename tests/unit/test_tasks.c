@@ -251,6 +251,15 @@ static int class_of(const struct tasks *t, pid_t tid)
 
 /* ---- the tests ---- */
 
+/* A first scan, after which every process is known to work itself, and another. */
+static void see_them_work(struct tasks *t, uint64_t boot_ms)
+{
+    assert_int_equal(tasks_scan(t, TASKS_FULL, boot_ms), 0);
+    for (size_t i = 0; i < t->nprocesses; i++)
+        t->processes[i].works_itself = true;
+    assert_int_equal(tasks_scan(t, TASKS_FULL, boot_ms), 0);
+}
+
 static void every_layout_gives_the_same_answer(void **state)
 {
     (void)state;
@@ -260,9 +269,7 @@ static void every_layout_gives_the_same_answer(void **state)
         open_tasks(&t);
         if (t.grouped != (layouts[i].step_directory != NULL))
             fail_msg("%s: grouped %d", layouts[i].name, (int)t.grouped);
-        assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
-        if (layouts[i].children) /* threads are known from the first scan, asked at the second */
-            assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+        see_them_work(&t, OLD_MS); /* threads are known from the first scan, asked at the second */
         if (t.nprocesses != 3 || t.ntasks != 5 || t.nloaders != 3)
             fail_msg("%s: %zu processes, %zu tasks, %zu loaders", layouts[i].name, t.nprocesses,
                      t.ntasks, t.nloaders);
@@ -360,6 +367,9 @@ static void the_young_are_looked_at_again(void **state)
     assert_true(t.undecided);
     assert_int_equal(class_of(&t, 110), TASK_UNDECIDED);
     assert_int_equal(t.nloaders, 1);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, born_ms + 500), 0);
+    assert_true(t.undecided); /* a rank, or a worker? that of one that works is a worker */
+    tasks_process(&t, 100)->works_itself = true;
     struct fake execed = worker_process(l, 111); /* this one was on its way to another program */
     execed.comm = execed.program = "wandb";
     execed.arguments = "wandb service";
@@ -400,7 +410,7 @@ static void forked_ranks_are_no_loaders(void **state)
     put_process(&grandchild);
     list_pids(l, "100\n110\n111\n120\n");
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+    see_them_work(&t, OLD_MS);
     assert_int_equal(class_of(&t, 110), TASK_OTHER);
     assert_int_equal(class_of(&t, 111), TASK_LOADER);
     assert_int_equal(class_of(&t, 120), TASK_LOADER);
@@ -426,7 +436,7 @@ static void shells_and_their_children(void **state)
     put_process(&worker); /* its worker */
     list_pids(l, "100\n110\n111\n130\n");
     open_tasks(&t);
-    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+    see_them_work(&t, OLD_MS);
     assert_int_equal(class_of(&t, 100), TASK_OTHER);
     assert_int_equal(class_of(&t, 110), TASK_OTHER);
     assert_int_equal(class_of(&t, 111), TASK_OTHER);
@@ -474,23 +484,73 @@ static void slurmstepd_s_own_image_is_no_program(void **state)
     tasks_free(&t);
 }
 
+/* Lists of pids from..to and that of the rank, of which only those that are laid out are there. */
+static void list_many(const struct layout *l, unsigned from, unsigned to)
+{
+    static char pids[2u * TASKS_LISTED_MAX * 8];
+    size_t length = 0;
+    for (unsigned pid = from; pid < to; pid++)
+        length += (size_t)snprintf(pids + length, sizeof pids - length, "%u\n", pid);
+    length += (size_t)snprintf(pids + length, sizeof pids - length, "100\n");
+    char full[512];
+    snprintf(full, sizeof full, "%s/cgroup.procs", l->task_directory);
+    put_bytes(full, pids, length);
+}
+
+/* A list that is cut lacks processes, but none that was known before. */
+static void a_cut_list_keeps_who_is_known(void **state)
+{
+    (void)state;
+    const struct layout *l = &layouts[0];
+    struct tasks t;
+    lay_out(l);
+    open_tasks(&t);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+    assert_int_equal(t.nprocesses, 3);
+    assert_false(t.cut);
+    list_many(l, 1000, 1000 + TASKS_LISTED_MAX);
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+    assert_true(t.cut);
+    assert_int_equal(t.nprocesses, 3);
+    tasks_free(&t);
+}
+
+/* Beyond the bounds nobody is looked at, and nobody who was is lost for somebody new. */
 static void bounds_hold(void **state)
 {
     (void)state;
     const struct layout *l = &layouts[0];
-    static char pids[65536];
+    struct fake worker;
     struct tasks t;
-    size_t length = 0;
     lay_out(l);
-    for (unsigned pid = 100; pid < 120 + TASKS_PROCESSES_MAX + 500; pid++)
-        length += (size_t)snprintf(pids + length, sizeof pids - length, "%u\n", pid);
-    char full[512];
-    snprintf(full, sizeof full, "%s/cgroup.procs", l->task_directory);
-    put_bytes(full, pids, length);
     open_tasks(&t);
+    t.processes_max = 4;
+    t.threads_max = 6;
+    see_them_work(&t, OLD_MS);
+    assert_int_equal(t.nprocesses, 3);
+    assert_int_equal(t.ntasks, 5);
+    assert_false(t.cut);
+    for (pid_t pid = 103; pid < 108; pid++) { /* before those known, in the list's order */
+        worker = worker_process(l, pid);
+        worker.threads = 2;
+        put_process(&worker);
+        put_thread(&worker, pid + 1000, "python");
+    }
+    list_pids(l, "111\n100\n110\n103\n104\n105\n106\n107\n");
     assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
     assert_true(t.cut);
-    assert_int_equal(t.nprocesses, 4); /* the three and the stranger, who is listed here */
+    assert_int_equal(t.nprocesses, 4);
+    assert_int_equal(t.ntasks, 6);
+    assert_int_equal(class_of(&t, 110), TASK_LOADER);
+    assert_int_equal(class_of(&t, 111), TASK_LOADER);
+    assert_int_equal(class_of(&t, 103), TASK_LOADER);
+    t.threads_max = 9;
+    drop("/proc/110");
+    list_pids(l, "111\n100\n103\n104\n105\n106\n107\n");
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0); /* it makes room for the next */
+    assert_int_equal(tasks_scan(&t, TASKS_FULL, OLD_MS), 0);
+    assert_int_equal(t.nprocesses, 4);
+    assert_int_equal(class_of(&t, 104), TASK_LOADER);
     tasks_free(&t);
 }
 
@@ -604,6 +664,7 @@ int main(void)
         TREE(announcements),
         TREE(slurmstepd_s_own_image_is_no_program),
         TREE(bounds_hold),
+        TREE(a_cut_list_keeps_who_is_known),
         cmocka_unit_test(hostile_stat),
         TREE(ids_of_other_namespaces),
         TREE(confinement),
