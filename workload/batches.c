@@ -5,9 +5,27 @@
 
 #include <stdlib.h>
 
-int batches_init(struct batches *queue, unsigned depth, unsigned size, size_t sample_floats)
+static void *ordinary_alloc(void *of, size_t bytes)
 {
-    *queue = (struct batches){.depth = depth, .size = size, .sample_floats = sample_floats};
+    (void)of;
+    return calloc(1, bytes);
+}
+
+static void ordinary_release(void *of, void *memory)
+{
+    (void)of;
+    free(memory);
+}
+
+int batches_init(struct batches *queue, unsigned depth, unsigned size, size_t sample_floats,
+                 const struct batches_memory *memory)
+{
+    static const struct batches_memory ordinary = {ordinary_alloc, ordinary_release, NULL};
+
+    *queue = (struct batches){.depth = depth,
+                              .size = size,
+                              .sample_floats = sample_floats,
+                              .memory = memory != NULL ? *memory : ordinary};
     if (pthread_mutex_init(&queue->lock, NULL) != 0)
         return -1;
     if (pthread_cond_init(&queue->room, NULL) != 0 ||
@@ -18,7 +36,8 @@ int batches_init(struct batches *queue, unsigned depth, unsigned size, size_t sa
     if (queue->ring == NULL)
         return -1;
     for (unsigned i = 0; i < depth; i++) {
-        queue->ring[i].samples = calloc(size, sample_floats * sizeof(float));
+        queue->ring[i].samples =
+            queue->memory.alloc(queue->memory.of, size * sample_floats * sizeof(float));
         if (queue->ring[i].samples == NULL) {
             batches_free(queue);
             return -1;
@@ -30,7 +49,8 @@ int batches_init(struct batches *queue, unsigned depth, unsigned size, size_t sa
 void batches_free(struct batches *queue)
 {
     for (unsigned i = 0; queue->ring != NULL && i < queue->depth; i++)
-        free(queue->ring[i].samples);
+        if (queue->ring[i].samples != NULL)
+            queue->memory.release(queue->memory.of, queue->ring[i].samples);
     free(queue->ring);
     queue->ring = NULL;
     (void)pthread_cond_destroy(&queue->room);

@@ -12,6 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where the samples lie: memory that somebody else gives (a GPU: pinned). */
+struct batches_memory {
+    void *(*alloc)(void *of, size_t bytes); /* NULL: it said why, there is none */
+    void (*release)(void *of, void *memory);
+    void *of;
+};
+
 struct batch {
     float *samples; /* size * sample_floats */
     unsigned filled;
@@ -23,6 +30,7 @@ struct batches {
     pthread_cond_t allowed_more; /* for parked loaders, which room does not wake */
     pthread_cond_t ready;        /* for the training loop */
     struct batch *ring;
+    struct batches_memory memory;
     unsigned depth, size;
     size_t sample_floats;
     uint64_t next_claim, next_take; /* numbers of batches since the start */
@@ -33,8 +41,10 @@ struct batches {
     uint64_t waiting_ns; /* summed over loaders: for room while allowed */
 };
 
-/* depth batches of size samples of sample_floats floats each. 0, or -1 on lack of memory. */
-int batches_init(struct batches *queue, unsigned depth, unsigned size, size_t sample_floats);
+/* depth batches of size samples of sample_floats floats each, in that memory (NULL: ordinary). 0,
+ * or -1 on lack of memory. */
+int batches_init(struct batches *queue, unsigned depth, unsigned size, size_t sample_floats,
+                 const struct batches_memory *memory);
 void batches_free(struct batches *queue);
 
 /* How many loaders may work from now on; the others park after the place they are at. */

@@ -1,4 +1,4 @@
-/* Making a data set of photograph-like JPEG files. */
+/* Making a data set of photograph-like pictures. */
 #include "config.h"
 
 #include "dataset.h"
@@ -7,6 +7,7 @@
 #include "jpeg.h"
 #include "log.h"
 #include "picture.h"
+#include "raw.h"
 #include "rng.h"
 
 #include <errno.h>
@@ -87,9 +88,16 @@ static int encode_to_size(const struct picture *picture, double target, struct e
     return 0;
 }
 
-int dataset_image(uint64_t seed, uint32_t number, double mean_kb, uint8_t **data, size_t *length)
+static int out_of_memory(uint32_t number)
 {
-    struct rng rng = rng_for(seed, number);
+    log_error("image %" PRIu32 ": out of memory", number);
+    return -1;
+}
+
+static int make_jpeg(const struct dataset_config *config, uint32_t number, uint8_t **data,
+                     size_t *length)
+{
+    struct rng rng = rng_for(config->seed, number);
     struct picture picture;
     struct encoded best = {NULL, 0};
     char error[JPEG_ERROR_MAX];
@@ -98,11 +106,9 @@ int dataset_image(uint64_t seed, uint32_t number, double mean_kb, uint8_t **data
     int rc;
 
     picture_draw_size(&rng, &width, &height);
-    target = draw_target_bytes(&rng, mean_kb, width, height);
-    if (picture_paint(&rng, width, height, &picture) < 0) {
-        log_error("image %" PRIu32 ": out of memory", number);
-        return -1;
-    }
+    target = draw_target_bytes(&rng, config->mean_kb, width, height);
+    if (picture_paint(&rng, width, height, &picture) < 0)
+        return out_of_memory(number);
     rc = encode_to_size(&picture, target, &best, error);
     picture_free(&picture);
     if (rc < 0) {
@@ -112,6 +118,27 @@ int dataset_image(uint64_t seed, uint32_t number, double mean_kb, uint8_t **data
     *data = best.data;
     *length = best.length;
     return 0;
+}
+
+static int make_raw(const struct dataset_config *config, uint32_t number, uint8_t **data,
+                    size_t *length)
+{
+    struct rng rng = rng_for(config->seed, number);
+    struct picture picture;
+    int rc;
+
+    if (picture_paint(&rng, config->side, config->side, &picture) < 0)
+        return out_of_memory(number);
+    rc = raw_encode(picture.rgb, picture.width, picture.height, data, length);
+    picture_free(&picture);
+    return rc < 0 ? out_of_memory(number) : 0;
+}
+
+int dataset_picture(const struct dataset_config *config, uint32_t number, uint8_t **data,
+                    size_t *length)
+{
+    return config->format == SAMPLE_RAW ? make_raw(config, number, data, length)
+                                        : make_jpeg(config, number, data, length);
 }
 
 /* ---- the folder -------------------------------------------------------------------------- */
@@ -129,7 +156,7 @@ static int make_folders(const struct dataset_config *config)
 {
     if (make_folder(config->folder) < 0)
         return -1;
-    for (unsigned i = 0; i < config->classes && i < config->images; i++) {
+    for (unsigned i = 0; config->pack == 0 && i < config->classes && i < config->images; i++) {
         char *path;
         int rc;
 
@@ -147,14 +174,21 @@ static int make_folders(const struct dataset_config *config)
 
 /* ---- dataset.json: what makes file i what it is ------------------------------------------- */
 
+/* The words of JPEG files have stayed the same, so that older data sets can be continued. */
 static char *description(const struct dataset_config *config)
 {
-    char *text;
+    char variant[96] = "", *text;
 
+    if (config->format == SAMPLE_RAW)
+        (void)snprintf(variant, sizeof variant, ", \"samples\": \"raw\", \"side\": %u",
+                       config->side);
+    if (config->pack > 0)
+        (void)snprintf(variant + strlen(variant), sizeof variant - strlen(variant),
+                       ", \"pack\": %" PRIu32, config->pack);
     if (asprintf(&text,
                  "{\"made_by\": \"adltrain make-data\", \"format\": %d, \"seed\": %" PRIu64
-                 ", \"size_mean_kb\": %g, \"classes\": %u}\n",
-                 DATASET_FORMAT, config->seed, config->mean_kb, config->classes) < 0) {
+                 ", \"size_mean_kb\": %g, \"classes\": %u%s}\n",
+                 DATASET_FORMAT, config->seed, config->mean_kb, config->classes, variant) < 0) {
         log_error("out of memory");
         return NULL;
     }
@@ -191,8 +225,8 @@ static int check_description(const char *path, const char *wanted)
     }
     same = found.length == strlen(wanted) && memcmp(found.data, wanted, found.length) == 0;
     if (!same)
-        log_error("%s describes another data set (%.*s): give the same --seed, --size-mean and "
-                  "--classes to continue it, or choose another folder",
+        log_error("%s describes another data set (%.*s): give the same --seed, --size-mean, "
+                  "--classes, --format, --side and --pack to continue it, or choose another folder",
                   path, (int)first_line(&found), (const char *)found.data);
     file_bytes_free(&found);
     return same ? 0 : -1;
@@ -235,7 +269,7 @@ static int make_file(struct making *making, uint32_t number, const char *path)
     size_t length;
     int rc;
 
-    if (dataset_image(config->seed, number, config->mean_kb, &data, &length) < 0)
+    if (dataset_picture(config, number, &data, &length) < 0)
         return -1;
     rc = file_write_atomically(path, data, length, error);
     free(data);
@@ -250,11 +284,13 @@ static int make_file(struct making *making, uint32_t number, const char *path)
 
 static int make_or_keep(struct making *making, uint32_t number)
 {
+    const struct dataset_config *config = making->config;
     char *path;
     int rc = 0;
 
-    if (asprintf(&path, "%s/class-%03u/image-%08" PRIu32 ".jpg", making->config->folder,
-                 number % making->config->classes, number) < 0) {
+    if (asprintf(&path, "%s/class-%03u/image-%08" PRIu32 ".%s", config->folder,
+                 number % config->classes, number,
+                 config->format == SAMPLE_RAW ? "raw" : "jpg") < 0) {
         log_error("out of memory");
         return -1;
     }
@@ -266,16 +302,125 @@ static int make_or_keep(struct making *making, uint32_t number)
     return rc;
 }
 
+/* ---- packs --------------------------------------------------------------------------------- */
+
+static uint32_t pack_pictures(const struct dataset_config *config, uint32_t number)
+{
+    uint32_t first = number * config->pack, left = config->images - first;
+
+    return left < config->pack ? left : config->pack;
+}
+
+/* A pack that holds as many pictures as it is to, or more. */
+static bool pack_exists(const char *data_path, const char *index_path, uint32_t pictures)
+{
+    struct pack_index index;
+    char ignored[FILES_ERROR_MAX];
+    struct stat status;
+    bool there = false;
+
+    if (stat(data_path, &status) < 0)
+        return false;
+    if (pack_index_read(index_path, (uint64_t)status.st_size, &index, ignored) == 0) {
+        there = index.count >= pictures;
+        pack_index_free(&index);
+    }
+    return there;
+}
+
+static int add_picture(struct making *making, struct pack_writer *writer, uint32_t number)
+{
+    char error[FILES_ERROR_MAX];
+    uint8_t *data;
+    size_t length;
+    int rc;
+
+    if (dataset_picture(making->config, number, &data, &length) < 0) {
+        pack_writer_abandon(writer);
+        return -1;
+    }
+    rc = pack_writer_add(writer, data, length, error);
+    free(data);
+    if (rc < 0)
+        log_error("%s", error);
+    return rc;
+}
+
+/* 0, or -1; a stop leaves nothing of this pack. */
+static int write_pack(struct making *making, uint32_t number, const char *data_path,
+                      const char *index_path)
+{
+    const struct dataset_config *config = making->config;
+    uint32_t pictures = pack_pictures(config, number);
+    struct pack_writer writer;
+    char error[FILES_ERROR_MAX];
+    uint64_t bytes;
+
+    if (pack_writer_open(&writer, data_path, config->format, pictures, error) < 0) {
+        log_error("%s", error);
+        return -1;
+    }
+    for (uint32_t i = 0; i < pictures; i++) {
+        if (atomic_load(making->stop) != 0) {
+            pack_writer_abandon(&writer);
+            return 0;
+        }
+        if (add_picture(making, &writer, number * config->pack + i) < 0)
+            return -1;
+    }
+    bytes = writer.bytes;
+    if (pack_writer_finish(&writer, index_path, error) < 0) {
+        log_error("%s", error);
+        return -1;
+    }
+    atomic_fetch_add(&making->made, pictures);
+    atomic_fetch_add(&making->bytes, bytes);
+    return 0;
+}
+
+static int make_or_keep_pack(struct making *making, uint32_t number)
+{
+    const struct dataset_config *config = making->config;
+    char *data_path = NULL, *index_path = NULL;
+    int rc = 0;
+
+    if (asprintf(&data_path, "%s/pack-%05" PRIu32 ".bin", config->folder, number) < 0)
+        data_path = NULL;
+    if (asprintf(&index_path, "%s/pack-%05" PRIu32 ".idx", config->folder, number) < 0)
+        index_path = NULL;
+    if (data_path == NULL || index_path == NULL) {
+        log_error("out of memory");
+        rc = -1;
+    } else if (pack_exists(data_path, index_path, pack_pictures(config, number))) {
+        atomic_fetch_add(&making->kept, pack_pictures(config, number));
+    } else {
+        rc = write_pack(making, number, data_path, index_path);
+    }
+    free(index_path);
+    free(data_path);
+    return rc;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static unsigned units(const struct dataset_config *config)
+{
+    return config->pack == 0 ? config->images : (config->images - 1) / config->pack + 1;
+}
+
 static void *make_files(void *argument)
 {
     struct making *making = argument;
 
     while (atomic_load(making->stop) == 0 && !atomic_load(&making->failed)) {
         unsigned number = atomic_fetch_add(&making->next, 1);
+        int rc;
 
-        if (number >= making->config->images)
+        if (number >= units(making->config))
             break;
-        if (make_or_keep(making, number) < 0)
+        rc = making->config->pack == 0 ? make_or_keep(making, number)
+                                       : make_or_keep_pack(making, number);
+        if (rc < 0)
             atomic_store(&making->failed, true);
     }
     return NULL;

@@ -1,11 +1,14 @@
 /*
- * Making a data set of photograph-like JPEG files: DIR/class-NNN/image-NNNNNNNN.jpg. File number i
- * depends on the seed and i alone, so that a data set can be made by many threads, continued after
- * an interruption, extended, and made again elsewhere with the same bytes (by the same libjpeg).
- * DIR/dataset.json says what it holds.
+ * Making a data set of photograph-like pictures, as JPEG or raw (raw.h), one a file
+ * (DIR/class-NNN/image-NNNNNNNN.jpg or .raw) or packed (DIR/pack-NNNNN.bin and .idx, pack.h).
+ * Picture number i depends on the seed and i alone, so that a data set can be made by many threads,
+ * continued after an interruption, extended, and made again elsewhere with the same bytes (by the
+ * same libjpeg). DIR/dataset.json says what it holds.
  */
 #ifndef ADLTRAIN_DATASET_H
 #define ADLTRAIN_DATASET_H
+
+#include "pack.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -15,14 +18,17 @@ struct dataset_config {
     const char *folder;
     uint32_t images;
     uint64_t seed;
-    double mean_kb;   /* mean file size, 1000 bytes */
+    enum sample_format format;
+    double mean_kb;   /* JPEG: mean size, 1000 bytes */
+    unsigned side;    /* raw: pixels */
     unsigned classes; /* folders */
+    uint32_t pack;    /* pictures in a packed file; 0: one a file */
     unsigned jobs;    /* threads */
 };
 
 struct dataset_result {
-    uint32_t made, kept; /* kept: were there already */
-    uint64_t bytes;      /* of the files made */
+    uint32_t made, kept; /* pictures; kept: were there already */
+    uint64_t bytes;      /* of the pictures made */
 };
 
 /*
@@ -32,7 +38,8 @@ struct dataset_result {
 int dataset_make(const struct dataset_config *config, atomic_int *stop,
                  struct dataset_result *result);
 
-/* One file's bytes in new memory; 0 or -1 with the reason in the log. */
-int dataset_image(uint64_t seed, uint32_t number, double mean_kb, uint8_t **data, size_t *length);
+/* One picture's bytes in new memory; 0 or -1 with the reason in the log. */
+int dataset_picture(const struct dataset_config *config, uint32_t number, uint8_t **data,
+                    size_t *length);
 
 #endif

@@ -22,6 +22,7 @@ static int fail(char *error, const char *what, const char *path)
 /* ---- listing ----------------------------------------------------------------------------- */
 
 struct listing {
+    const struct files_kind *kind;
     struct files *files;
     uint32_t capacity;
     char *error;
@@ -50,10 +51,12 @@ static int listing_add(struct listing *listing, char *path)
     return 0;
 }
 
-static int is_jpeg_name(const char *name)
+static bool is_of_kind(const struct files_kind *kind, const char *name)
 {
     const char *dot = strrchr(name, '.');
-    return dot != NULL && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+
+    return dot != NULL && (strcasecmp(dot, kind->endings[0]) == 0 ||
+                           (kind->endings[1] != NULL && strcasecmp(dot, kind->endings[1]) == 0));
 }
 
 static int list_folder(struct listing *listing, const char *folder, unsigned depth);
@@ -71,7 +74,7 @@ static int kind_of(const struct dirent *entry, const char *path)
     return S_ISDIR(status.st_mode) ? DT_DIR : S_ISREG(status.st_mode) ? DT_REG : DT_UNKNOWN;
 }
 
-/* A JPEG file is added, a folder entered, all else passed over. */
+/* A file of the kind is added, a folder entered, all else passed over. */
 static int list_entry(struct listing *listing, const char *folder, const struct dirent *entry,
                       unsigned depth)
 {
@@ -88,7 +91,7 @@ static int list_entry(struct listing *listing, const char *folder, const struct 
     kind = kind_of(entry, path);
     if (kind < 0)
         rc = fail(listing->error, "look at", path);
-    else if (kind == DT_REG && is_jpeg_name(name))
+    else if (kind == DT_REG && is_of_kind(listing->kind, name))
         return listing_add(listing, path);
     else if (kind == DT_DIR && depth < FILES_DEPTH_MAX)
         rc = list_folder(listing, path, depth + 1);
@@ -124,22 +127,32 @@ static int by_path(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int files_list(const char *folder, struct files *files, char *error)
+static int none_found(const struct files_kind *kind, const char *folder, char *error)
 {
-    struct listing listing = {.files = files, .error = error};
+    bool two = kind->endings[1] != NULL;
+    int n = snprintf(error, FILES_ERROR_MAX, "no %s%s%s file below %s; 'adltrain ",
+                     kind->endings[0], two ? " or " : "", two ? kind->endings[1] : "", folder);
+
+    if (n > 0 && n < FILES_ERROR_MAX) {
+        const char *mark = strstr(kind->how_to_make, "%s");
+
+        (void)snprintf(error + n, FILES_ERROR_MAX - (size_t)n, "%.*s%s%s' makes some",
+                       (int)(mark - kind->how_to_make), kind->how_to_make, folder, mark + 2);
+    }
+    return -1;
+}
+
+int files_list(const char *folder, const struct files_kind *kind, struct files *files, char *error)
+{
+    struct listing listing = {.kind = kind, .files = files, .error = error};
 
     *files = (struct files){0};
     if (list_folder(&listing, folder, 0) < 0) {
         files_free(files);
         return -1;
     }
-    if (files->count == 0) {
-        (void)snprintf(
-            error, FILES_ERROR_MAX,
-            "no .jpg or .jpeg file below %s; 'adltrain make-data %s --images N' makes some", folder,
-            folder);
-        return -1;
-    }
+    if (files->count == 0)
+        return none_found(kind, folder, error);
     qsort(files->paths, files->count, sizeof *files->paths, by_path);
     return 0;
 }
@@ -168,12 +181,13 @@ static int bytes_reserve(struct file_bytes *bytes, size_t need)
     return 0;
 }
 
-static int read_all(int fd, const char *path, size_t expected, struct file_bytes *bytes,
-                    char *error)
+static int read_all(int fd, const char *path, uint64_t offset, size_t expected,
+                    struct file_bytes *bytes, char *error)
 {
     bytes->length = 0;
     while (bytes->length < expected) {
-        ssize_t n = read(fd, bytes->data + bytes->length, expected - bytes->length);
+        ssize_t n = pread(fd, bytes->data + bytes->length, expected - bytes->length,
+                          (off_t)(offset + bytes->length));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -186,7 +200,30 @@ static int read_all(int fd, const char *path, size_t expected, struct file_bytes
     return 0;
 }
 
-int file_read(const char *path, struct file_bytes *bytes, char *error)
+/* A file system that cannot is no error: the manual says so. */
+static void drop_pages(int fd, uint64_t offset, uint64_t length)
+{
+    (void)posix_fadvise(fd, (off_t)offset, (off_t)length, POSIX_FADV_DONTNEED);
+}
+
+int file_read_part(int fd, const char *path, uint64_t offset, uint64_t length, bool cold,
+                   struct file_bytes *bytes, char *error)
+{
+    int rc;
+
+    if (length > FILES_BYTES_MAX || bytes_reserve(bytes, (size_t)length) < 0) {
+        errno = ENOMEM;
+        return fail(error, "read", path);
+    }
+    if (cold)
+        drop_pages(fd, offset, length);
+    rc = read_all(fd, path, offset, (size_t)length, bytes, error);
+    if (cold)
+        drop_pages(fd, offset, length);
+    return rc;
+}
+
+int file_read_whole(const char *path, bool cold, struct file_bytes *bytes, char *error)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = -1;
@@ -198,14 +235,16 @@ int file_read(const char *path, struct file_bytes *bytes, char *error)
     } else if (!S_ISREG(status.st_mode) || status.st_size > FILES_BYTES_MAX) {
         (void)snprintf(error, FILES_ERROR_MAX, "%s is not a file of at most %u bytes", path,
                        FILES_BYTES_MAX);
-    } else if (bytes_reserve(bytes, (size_t)status.st_size) < 0) {
-        errno = ENOMEM;
-        (void)fail(error, "read", path);
     } else {
-        rc = read_all(fd, path, (size_t)status.st_size, bytes, error);
+        rc = file_read_part(fd, path, 0, (uint64_t)status.st_size, cold, bytes, error);
     }
     (void)close(fd);
     return rc;
+}
+
+int file_read(const char *path, struct file_bytes *bytes, char *error)
+{
+    return file_read_whole(path, false, bytes, error);
 }
 
 void file_bytes_free(struct file_bytes *bytes)

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "jpeg.h"
 #include "log.h"
+#include "raw.h"
 #include "rng.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SKIPS_NAMED 20 /* bad files named in the log; the rest is only counted */
+#define SKIPS_NAMED 20 /* bad samples named in the log; the rest is only counted */
 
 struct worker {
     struct loader *loader;
@@ -41,6 +42,8 @@ struct loader {
     atomic_bool failed;
 };
 
+#define NAME_BYTES 4200 /* of a sample: its path, mostly */
+
 /* What a thread keeps between samples. */
 struct scratch {
     struct file_bytes bytes;
@@ -60,15 +63,17 @@ static void fail(struct loader *loader)
     batches_stop(loader->config.queue);
 }
 
-static void skip(struct worker *worker, const char *path, const char *why)
+static void skip(struct worker *worker, uint32_t index, const char *why)
 {
     struct loader *loader = worker->loader;
+    char name[NAME_BYTES];
     unsigned named = atomic_fetch_add(&loader->skips_named, 1);
     uint64_t failures = atomic_fetch_add(&loader->failures_in_a_row, 1) + 1;
 
     add(&worker->skipped, 1);
+    store_name(loader->config.store, index, name, sizeof name);
     if (named < SKIPS_NAMED)
-        log_warning("skipped %s: %s", path, why);
+        log_warning("skipped %s: %s", name, why);
     else if (named == SKIPS_NAMED)
         log_warning("more bad files: from here on they are only counted");
     if (failures == (uint64_t)loader->config.sampler->shard + 1) {
@@ -77,28 +82,36 @@ static void skip(struct worker *worker, const char *path, const char *why)
     }
 }
 
-/* Read and decode the sample's file into scratch; false: it was skipped. */
+static int decode(const struct loader_config *config, struct scratch *scratch, char *error)
+{
+    const struct file_bytes *bytes = &scratch->bytes;
+
+    if (config->store->samples == SAMPLE_RAW)
+        return raw_decode(bytes->data, bytes->length, &scratch->image, error);
+    return jpeg_decode(bytes->data, bytes->length, config->dct_scaling ? config->side : 0,
+                       &scratch->image, error);
+}
+
+/* Read and decode the sample into scratch; false: it was skipped. */
 static bool fetch(struct worker *worker, struct sample sample, struct scratch *scratch)
 {
     const struct loader_config *config = &worker->loader->config;
-    const char *path = config->files->paths[sample.index];
     char error[FILES_ERROR_MAX]; /* the larger of the two */
     uint64_t start = clock_monotonic_ns(), read_end;
     int rc;
 
     _Static_assert(FILES_ERROR_MAX >= JPEG_ERROR_MAX, "one buffer for both");
-    if (file_read(path, &scratch->bytes, error) < 0) {
-        skip(worker, path, error);
+    if (store_read(config->store, sample.index, &scratch->bytes, error) < 0) {
+        skip(worker, sample.index, error);
         return false;
     }
     read_end = clock_monotonic_ns();
     add(&worker->read_ns, read_end - start);
     add(&worker->bytes, scratch->bytes.length);
-    rc = jpeg_decode(scratch->bytes.data, scratch->bytes.length,
-                     config->dct_scaling ? config->side : 0, &scratch->image, error);
+    rc = decode(config, scratch, error);
     add(&worker->decode_ns, clock_monotonic_ns() - read_end);
     if (rc < 0)
-        skip(worker, path, error);
+        skip(worker, sample.index, error);
     return rc == 0;
 }
 

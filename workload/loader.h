@@ -1,8 +1,8 @@
 /*
- * The pool of loader threads (named adl-loader): each reads a file, decodes, augments, and fills
+ * The pool of loader threads (named adl-loader): each reads a sample, decodes, augments, and fills
  * the next place of the queue of batches. The pool follows the number of workers that are wanted:
  * more threads are started up to its maximum, surplus ones park and are woken again, none is ever
- * torn down before the end. Bad files are skipped, counted and named.
+ * torn down before the end. Bad samples are skipped, counted and named.
  */
 #ifndef ADLTRAIN_LOADER_H
 #define ADLTRAIN_LOADER_H
@@ -10,15 +10,15 @@
 #include "adloader.h"
 #include "batches.h"
 #include "cpus.h"
-#include "files.h"
 #include "sampler.h"
+#include "store.h"
 
 #include <stdbool.h>
 
 #define LOADER_THREADS_MAX 4096u
 
 struct loader_config {
-    const struct files *files;
+    struct store *store;
     struct sampler *sampler;
     struct batches *queue;
     adloader_t *client; /* threads are announced to it; may be NULL */

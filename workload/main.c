@@ -43,7 +43,7 @@ static int make_data(const struct dataset_config *config)
 }
 
 /* Signals are blocked before any thread starts; the monitor takes them. */
-static int run(const struct run_options *options)
+static int run(struct run_options *options)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t set;
@@ -59,17 +59,15 @@ static int run(const struct run_options *options)
 int main(int argc, char **argv)
 {
     struct options options;
+    int status = 0;
 
     log_to_stderr("adltrain");
     if (options_parse(argc, argv, &options) < 0)
-        return 2;
-    switch (options.command) {
-    case OPTIONS_MAKE_DATA:
-        return make_data(&options.make);
-    case OPTIONS_RUN:
-        return run(&options.run);
-    case OPTIONS_EXIT:
-        break;
-    }
-    return 0;
+        status = 2;
+    else if (options.command == OPTIONS_MAKE_DATA)
+        status = make_data(&options.make);
+    else if (options.command == OPTIONS_RUN)
+        status = run(&options.run);
+    options_free(&options);
+    return status;
 }

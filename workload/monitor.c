@@ -4,7 +4,6 @@
 #include "monitor.h"
 
 #include "clock.h"
-#include "gpu.h"
 #include "log.h"
 #include "workers.h"
 
@@ -98,9 +97,9 @@ static void print_line(struct monitor *monitor, const struct record_point *point
         return;
     if (printf("adltrain rank=%u t_s=%.2f samples_per_s=%.1f gpu=%s gpu_busy=%.3f wait=%.3f "
                "exchange=%.3f loaders=%u cores=%u cpus=%s loader_cpu_cores=%.2f\n",
-               monitor->config.rank, point->t_s, point->samples_per_s,
-               options->train ? GPU_KIND : "none", point->gpu_busy, point->wait, point->exchange,
-               workers, cores, cpus, point->loader_cpu_cores) < 0 ||
+               monitor->config.rank, point->t_s, point->samples_per_s, options_gpu(options),
+               point->gpu_busy, point->wait, point->exchange, workers, cores, cpus,
+               point->loader_cpu_cores) < 0 ||
         fflush(stdout) != 0) {
         monitor->mute = true;
         log_warning("standard output is gone (%s): no more lines", strerror(errno));

@@ -5,6 +5,8 @@
 
 #include "augment.h"
 #include "loader.h"
+#include "picture.h"
+#include "usage.h"
 #include "workers.h"
 #include "world.h"
 
@@ -15,63 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char usage_text[] =
-    "Usage: adltrain make-data DIR --images N [OPTION...]\n"
-    "       adltrain run --data DIR (--gpu-rate R | --flops F --gpu-flops P | --no-train)\n"
-    "                    --batch B (--seconds S | --steps N | --samples N) [OPTION...]\n"
-    "\n"
-    "adltrain is a data-parallel training job whose data path is real (JPEG files are read, "
-    "decoded,\n"
-    "cropped and normalised by a pool of loader threads, gradients travel between the ranks) and\n"
-    "whose GPU is emulated by a timed wait. Under srun each task is a rank.\n"
-    "\n"
-    "make-data: make photograph-like JPEG files of sizes like ImageNet's\n"
-    "  --images N           how many; more than there are extends a data set, fewer is no error\n"
-    "  --seed S             another seed, another data set (default 1)\n"
-    "  --size-mean KB       mean file size in 1000 bytes (default 110)\n"
-    "  --classes C          number of folders (default 10)\n"
-    "  --jobs J             threads (default: CPUs of the affinity mask)\n"
-    "\n"
-    "run: train\n"
-    "  --data DIR           .jpg and .jpeg files in DIR and below\n"
-    "  --batch B            samples a step and rank (default 64)\n"
-    "  --gpu-rate R         samples/s that the emulated GPU trains when data is never late\n"
-    "  --flops F            or: forward FLOPs of a sample (2 x multiply-adds); a step costs 3 x F "
-    "x B\n"
-    "  --gpu-flops P        ... at P FLOP/s that the GPU reaches\n"
-    "  --no-train           no GPU and no exchange: measure the loader alone\n"
-    "  --seconds S          stop after S seconds of training\n"
-    "  --steps N            or after N steps\n"
-    "  --samples N          or when all ranks together have trained on N samples\n"
-    "  --loaders MAX        at most MAX loader threads (default: CPUs online)\n"
-    "  --fixed-loaders      exactly --loaders threads (default: CPUs of the mask), whatever is "
-    "advised;\n"
-    "                       otherwise as many as adloader says, else ADLOADER_WORKERS, else "
-    "--loaders,\n"
-    "                       else the CPUs of the mask\n"
-    "  --queue N            batches loaded ahead (default 3)\n"
-    "  --crop PIXELS        side of the random-resized crop (default 224)\n"
-    "  --dct-scaling        decode at 1/8 to 7/8 size where that still covers the crop\n"
-    "  --seed S             order and augmentation (default 1)\n"
-    "  --gradient-bytes N   exchanged each step (default 4194304; K, M, G allowed); stands for a "
-    "model's\n"
-    "                       gradients, is not scaled to one\n"
-    "  --master HOST:PORT   where the ranks meet (default: from Slurm's environment)\n"
-    "  --rank R --ranks N   without Slurm: which rank this process is, of how many\n"
-    "  --join-timeout S     wait for the other ranks at the start (default 60)\n"
-    "  --peer-timeout S     give up when another rank is silent for so long (default 120)\n"
-    "  --json FILE          write a summary; '-' is standard output; %r becomes the rank's "
-    "number;\n"
-    "                       without %r only rank 0 writes\n"
-    "  --interval S         seconds between two lines of progress (default 1)\n"
-    "  --quiet              no lines of progress\n"
-    "\n"
-    "  --help, --version\n"
-    "\n"
-    "Exit status: 0 the work asked for was done; 1 it failed; 2 wrong usage; 3 another rank was "
-    "lost;\n"
-    "128 + N ended by signal N, with a summary.\n";
 
 /* ---- values -------------------------------------------------------------------------------- */
 
@@ -129,6 +74,24 @@ static int real(const char *option, const char *value, double low, double high, 
     return 0;
 }
 
+/* One of the words, as its number. */
+static int word(const char *option, const char *value, const char *const *words, int *out)
+{
+    char wanted[96] = "wanted is";
+
+    for (int i = 0; words[i] != NULL; i++) {
+        size_t length = strlen(wanted);
+
+        if (strcmp(value, words[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+        (void)snprintf(wanted + length, sizeof wanted - length, "%s %s", i > 0 ? " or" : "",
+                       words[i]);
+    }
+    return refuse(option, value, wanted);
+}
+
 /* ---- the options' numbers for getopt ------------------------------------------------------- */
 
 enum {
@@ -139,8 +102,23 @@ enum {
     OPT_SIZE_MEAN,
     OPT_CLASSES,
     OPT_JOBS,
+    OPT_FORMAT,
+    OPT_PACK,
+    OPT_SIDE,
     OPT_DATA,
+    OPT_DATA_FORMAT,
+    OPT_CACHE,
+    OPT_STORAGE_BANDWIDTH,
+    OPT_STORAGE_LATENCY,
     OPT_BATCH,
+    OPT_GPU,
+    OPT_MODEL,
+    OPT_GPU_TYPE,
+    OPT_PRECISION,
+    OPT_OVERLAP,
+    OPT_HOST_LINK,
+    OPT_NETWORK,
+    OPT_TABLES,
     OPT_GPU_RATE,
     OPT_FLOPS,
     OPT_GPU_FLOPS,
@@ -171,13 +149,28 @@ static const struct option make_table[] = {
     {"size-mean", required_argument, NULL, OPT_SIZE_MEAN},
     {"classes", required_argument, NULL, OPT_CLASSES},
     {"jobs", required_argument, NULL, OPT_JOBS},
+    {"format", required_argument, NULL, OPT_FORMAT},
+    {"pack", required_argument, NULL, OPT_PACK},
+    {"side", required_argument, NULL, OPT_SIDE},
     {NULL, 0, NULL, 0},
 };
 
 static const struct option run_table[] = {
     {"help", no_argument, NULL, OPT_HELP},
     {"data", required_argument, NULL, OPT_DATA},
+    {"data-format", required_argument, NULL, OPT_DATA_FORMAT},
+    {"cache", required_argument, NULL, OPT_CACHE},
+    {"storage-bandwidth", required_argument, NULL, OPT_STORAGE_BANDWIDTH},
+    {"storage-latency", required_argument, NULL, OPT_STORAGE_LATENCY},
     {"batch", required_argument, NULL, OPT_BATCH},
+    {"gpu", required_argument, NULL, OPT_GPU},
+    {"model", required_argument, NULL, OPT_MODEL},
+    {"gpu-type", required_argument, NULL, OPT_GPU_TYPE},
+    {"precision", required_argument, NULL, OPT_PRECISION},
+    {"overlap", required_argument, NULL, OPT_OVERLAP},
+    {"host-link", required_argument, NULL, OPT_HOST_LINK},
+    {"network", required_argument, NULL, OPT_NETWORK},
+    {"tables", required_argument, NULL, OPT_TABLES},
     {"gpu-rate", required_argument, NULL, OPT_GPU_RATE},
     {"flops", required_argument, NULL, OPT_FLOPS},
     {"gpu-flops", required_argument, NULL, OPT_GPU_FLOPS},
@@ -205,9 +198,26 @@ static const struct option run_table[] = {
 
 /* ---- make-data ----------------------------------------------------------------------------- */
 
+static int set_make_format(struct dataset_config *make, const char *value)
+{
+    static const char *const words[] = {[SAMPLE_JPEG] = "jpeg", [SAMPLE_RAW] = "raw", NULL};
+    int number;
+
+    if (word("format", value, words, &number) < 0)
+        return -1;
+    make->format = (enum sample_format)number;
+    return 0;
+}
+
 static int set_make(struct dataset_config *make, int option, const char *value)
 {
     switch (option) {
+    case OPT_FORMAT:
+        return set_make_format(make, value);
+    case OPT_PACK:
+        return count("pack", value, 1, 1000000, &make->pack);
+    case OPT_SIDE:
+        return count("side", value, PICTURE_SIDE_MIN, PICTURE_SIDE_MAX, &make->side);
     case OPT_IMAGES:
         return count("images", value, 1, FILES_COUNT_MAX, &make->images);
     case OPT_SEED:
@@ -253,12 +263,49 @@ static int signed_count(const char *option, const char *value, unsigned low, uns
     return 0;
 }
 
+static int scaled(const char *option, const char *value, double low, double high, double unit,
+                  double *out)
+{
+    double number;
+
+    if (real(option, value, low, high, &number) < 0)
+        return -1;
+    *out = number * unit;
+    return 0;
+}
+
+static int set_run_storage(struct store_config *data, int option, const char *value)
+{
+    static const char *const formats[] = {
+        [STORE_JPEG] = "jpeg", [STORE_RAW] = "raw", [STORE_PACKED] = "packed", NULL};
+    static const char *const caches[] = {
+        [STORE_KEEP] = "keep", [STORE_WARM] = "warm", [STORE_DROP] = "drop", NULL};
+    int number = 0, rc;
+
+    switch (option) {
+    case OPT_DATA:
+        data->folder = value;
+        return 0;
+    case OPT_DATA_FORMAT:
+        rc = word("data-format", value, formats, &number);
+        data->format = (enum store_format)number;
+        return rc;
+    case OPT_CACHE:
+        rc = word("cache", value, caches, &number);
+        data->cache = (enum store_cache)number;
+        return rc;
+    case OPT_STORAGE_BANDWIDTH:
+        return scaled("storage-bandwidth", value, 1e-3, 1e6, 1e6, &data->bytes_per_s);
+    case OPT_STORAGE_LATENCY:
+        return scaled("storage-latency", value, 0.0, 1e4, 1e-3, &data->latency_s);
+    default:
+        return -1;
+    }
+}
+
 static int set_run_data(struct run_options *run, int option, const char *value)
 {
     switch (option) {
-    case OPT_DATA:
-        run->data = value;
-        return 0;
     case OPT_BATCH:
         return count("batch", value, 1, 65536, &run->batch);
     case OPT_LOADERS:
@@ -276,7 +323,7 @@ static int set_run_data(struct run_options *run, int option, const char *value)
     case OPT_SEED:
         return whole("seed", value, 0, UINT64_MAX, &run->seed);
     default:
-        return -1;
+        return set_run_storage(&run->data, option, value);
     }
 }
 
@@ -301,9 +348,48 @@ static int set_run_ranks(struct run_options *run, int option, const char *value)
     }
 }
 
-static int set_run(struct run_options *run, int option, const char *value)
+static int set_precision(struct run_options *run, const char *value)
+{
+    run->precision = pred_precision_parse(value);
+    return run->precision < 0 ? refuse("precision", value, "wanted is fp32, tf32 or amp") : 0;
+}
+
+/* Names of the tables and what belongs to them. */
+static int set_run_model(struct run_options *run, int option, const char *value)
 {
     switch (option) {
+    case OPT_MODEL:
+        run->model = value;
+        return 0;
+    case OPT_GPU_TYPE:
+        run->gpu_type = value;
+        return 0;
+    case OPT_PRECISION:
+        return set_precision(run, value);
+    case OPT_OVERLAP:
+        return real("overlap", value, 1.0, 10.0, &run->overlap);
+    case OPT_HOST_LINK:
+        return scaled("host-link", value, 1e-3, 1e5, 1e9, &run->host_bytes_per_s);
+    case OPT_NETWORK:
+        return scaled("network", value, 1e-3, 1e5, 1e9, &run->network_bytes_per_s);
+    case OPT_TABLES:
+        run->tables = value;
+        return 0;
+    default:
+        return set_run_ranks(run, option, value);
+    }
+}
+
+static int set_run_gpu(struct run_options *run, int option, const char *value)
+{
+    static const char *const kinds[] = {[GPU_EMULATED] = "emulated", [GPU_CUDA] = "cuda", NULL};
+    int number = 0, rc;
+
+    switch (option) {
+    case OPT_GPU:
+        rc = word("gpu", value, kinds, &number);
+        run->gpu = (enum gpu_choice)number;
+        return rc;
     case OPT_GPU_RATE:
         return real("gpu-rate", value, 1e-3, 1e9, &run->gpu_rate);
     case OPT_FLOPS:
@@ -313,6 +399,14 @@ static int set_run(struct run_options *run, int option, const char *value)
     case OPT_NO_TRAIN:
         run->train = false;
         return 0;
+    default:
+        return set_run_model(run, option, value);
+    }
+}
+
+static int set_run(struct run_options *run, int option, const char *value)
+{
+    switch (option) {
     case OPT_SECONDS:
         return real("seconds", value, 1e-3, 1e8, &run->seconds);
     case OPT_STEPS:
@@ -328,7 +422,7 @@ static int set_run(struct run_options *run, int option, const char *value)
         run->quiet = true;
         return 0;
     default:
-        return set_run_ranks(run, option, value);
+        return set_run_gpu(run, option, value);
     }
 }
 
@@ -338,29 +432,95 @@ static int complain(const char *sentence)
     return -1;
 }
 
-static int finish_run(const struct run_options *run, int argc, char **argv)
+static int check_emulated(const struct run_options *run)
 {
     bool rate = run->gpu_rate > 0.0, flops = run->flops > 0.0, gpu_flops = run->gpu_flops > 0.0;
+
+    if (rate + (flops || gpu_flops) + (run->model != NULL) != 1)
+        return complain("the GPU's speed is wanted: --gpu-rate, or --flops with --gpu-flops, or "
+                        "--model");
+    if (flops != gpu_flops)
+        return complain("--flops and --gpu-flops belong together");
+    if (run->model == NULL && run->gpu_type != NULL)
+        return complain("--gpu-type belongs to --model");
+    return 0;
+}
+
+static int check_cuda(const struct run_options *run)
+{
+    if ((run->flops > 0.0) == (run->model != NULL))
+        return complain("--gpu=cuda wants its work: --model, or --flops");
+    if (run->gpu_rate > 0.0 || run->gpu_flops > 0.0 || run->gpu_type != NULL)
+        return complain("--gpu=cuda is as fast as it is: leave out --gpu-rate, --gpu-flops and "
+                        "--gpu-type");
+    return 0;
+}
+
+static int check_gpu(const struct run_options *run)
+{
+    if (run->train)
+        return run->gpu == GPU_CUDA ? check_cuda(run) : check_emulated(run);
+    if (run->gpu != GPU_EMULATED || run->gpu_rate > 0.0 || run->flops > 0.0 ||
+        run->gpu_flops > 0.0 || run->model != NULL || run->gpu_type != NULL)
+        return complain("--no-train has no GPU: leave out --gpu, --gpu-rate, --flops, --gpu-flops, "
+                        "--model and --gpu-type");
+    return 0;
+}
+
+/* What is said by a model's name, as far as it is not said otherwise. */
+static int take_model(struct run_options *run)
+{
+    const char *gpu = run->gpu == GPU_CUDA ? NULL : run->gpu_type != NULL ? run->gpu_type : "v100";
+    char error[NAMED_ERROR_MAX];
+    unsigned side;
+
+    if (named_find(run->tables, run->model, gpu, run->precision, &run->named, error) < 0)
+        return complain(error);
+    side = named_side(run->named.model);
+    if (side == 0) {
+        (void)snprintf(error, sizeof error,
+                       "--model %s takes %s and no pictures, which is all that adltrain's data is",
+                       run->model, run->named.model->input);
+        return complain(error);
+    }
+    run->crop = run->crop > 0 ? run->crop : side;
+    run->batch = run->batch > 0 ? run->batch : named_batch(run->named.model);
+    if (run->gpu == GPU_CUDA) {
+        run->flops = run->named.model->flops_forward;
+        if (run->gradient_bytes == 0)
+            run->gradient_bytes = (uint64_t)(4.0 * run->named.model->params);
+    }
+    return 0;
+}
+
+static void take_defaults(struct run_options *run)
+{
+    run->crop = run->crop > 0 ? run->crop : 224;
+    run->batch = run->batch > 0 ? run->batch : 64;
+    run->gradient_bytes = run->gradient_bytes > 0 ? run->gradient_bytes : 4u << 20;
+}
+
+static int finish_run(struct run_options *run, int argc, char **argv)
+{
     int ends = (run->seconds > 0.0) + (run->steps > 0) + (run->samples > 0);
 
     if (optind < argc) {
         (void)fprintf(stderr, "adltrain run: '%s' is not an option\n", argv[optind]);
         return -1;
     }
-    if (run->data == NULL)
+    if (run->data.folder == NULL)
         return complain("--data DIR is missing");
     if (ends != 1)
         return complain("exactly one of --seconds, --steps and --samples is wanted");
-    if (!run->train && (rate || flops || gpu_flops))
-        return complain("--no-train has no GPU: leave out --gpu-rate, --flops and --gpu-flops");
-    if (run->train && rate == (flops || gpu_flops))
-        return complain("the GPU's speed is wanted: --gpu-rate, or --flops with --gpu-flops");
-    if (run->train && flops != gpu_flops)
-        return complain("--flops and --gpu-flops belong together");
+    if (check_gpu(run) < 0)
+        return -1;
     if ((run->rank >= 0) != (run->ranks >= 0))
         return complain("--rank and --ranks belong together");
     if (run->rank >= 0 && run->rank >= run->ranks)
         return complain("--rank is from 0 to --ranks less one");
+    if (run->model != NULL && take_model(run) < 0)
+        return -1;
+    take_defaults(run);
     return 0;
 }
 
@@ -390,13 +550,15 @@ static int parse_table(int argc, char **argv, const struct option *table, struct
 static void set_defaults(struct options *options)
 {
     *options = (struct options){
-        .make = {.seed = 1, .mean_kb = 110.0, .classes = 10},
-        .run = {.batch = 64,
-                .queue = 3,
-                .crop = 224,
+        .make = {.seed = 1, .mean_kb = 110.0, .side = 256, .classes = 10},
+        .run = {.queue = 3,
                 .seed = 1,
                 .train = true,
-                .gradient_bytes = 4u << 20,
+                .tables = ADL_DATADIR,
+                .precision = -1,
+                .overlap = (double)NAN,
+                .host_bytes_per_s = 12e9,
+                .network_bytes_per_s = 10e9,
                 .rank = -1,
                 .ranks = -1,
                 .join_timeout_s = 60.0,
@@ -445,4 +607,16 @@ int options_parse(int argc, char **argv, struct options *options)
     }
     return options->command == OPTIONS_RUN ? finish_run(&options->run, argc, argv)
                                            : finish_make(&options->make, argc, argv);
+}
+
+void options_free(struct options *options)
+{
+    named_free(&options->run.named);
+}
+
+const char *options_gpu(const struct run_options *run)
+{
+    if (!run->train)
+        return "none";
+    return run->gpu == GPU_CUDA ? "cuda" : "emulated";
 }

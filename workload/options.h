@@ -5,25 +5,36 @@
 #define ADLTRAIN_OPTIONS_H
 
 #include "dataset.h"
+#include "named.h"
+#include "store.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+enum gpu_choice { GPU_EMULATED, GPU_CUDA };
+
 struct run_options {
     /* the data and how it is loaded */
-    const char *data;
+    struct store_config data; /* folder NULL: not said */
     unsigned batch, queue, crop;
     bool dct_scaling;
     uint64_t seed;
     /* loader threads */
     unsigned loaders;   /* 0: not said */
     bool fixed_loaders; /* follow nobody */
-    /* the GPU: train false: the loader alone; else gpu_rate, or flops and gpu_flops */
+    /* the GPU: train false: the loader alone; emulated: gpu_rate, or flops and gpu_flops, or a
+     * named model on a named GPU; CUDA: flops or a named model */
     bool train;
+    enum gpu_choice gpu;
     double gpu_rate, flops, gpu_flops;
+    const char *model, *gpu_type, *tables; /* names; NULL: not said */
+    int precision;                         /* enum pred_precision; -1: not said */
+    double overlap;                        /* NAN: not said */
+    double host_bytes_per_s, network_bytes_per_s;
+    struct named named; /* looked up */
     /* the other ranks */
-    uint64_t gradient_bytes;
-    long rank, ranks; /* -1: not said */
+    uint64_t gradient_bytes; /* in the ring; with CUDA: of the model */
+    long rank, ranks;        /* -1: not said */
     const char *master;
     double join_timeout_s, peer_timeout_s;
     /* when to stop: exactly one is not 0 */
@@ -48,5 +59,9 @@ struct options {
  * what was wrong has been said on standard error.
  */
 int options_parse(int argc, char **argv, struct options *options);
+void options_free(struct options *options);
+
+/* What trains, as every output names it: "emulated", "cuda" or "none". */
+const char *options_gpu(const struct run_options *run);
 
 #endif

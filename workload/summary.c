@@ -4,7 +4,6 @@
 #include "summary.h"
 
 #include "files.h"
-#include "gpu.h"
 #include "log.h"
 
 #include <errno.h>
@@ -119,15 +118,43 @@ static struct json_object *all_ranks(const struct summary *summary)
     return all;
 }
 
-static struct json_object *gpu_part(const struct summary *summary)
+static struct json_object *positive(double value, int decimals)
+{
+    return value > 0.0 ? number(value, decimals) : NULL;
+}
+
+/* A step of the named model as the predictor has it. */
+static struct json_object *predicted_part(const struct named_step *step)
+{
+    struct json_object *part = json_object_new_object();
+
+    put(part, "step_s", number(step->step_s, 9));
+    put(part, "compute_s", number(step->parts.compute_s, 9));
+    put(part, "exchange_s", number(step->parts.exchange_s, 9));
+    put(part, "exchange_whole_s", number(step->sync_s, 9));
+    put(part, "copy_s", number(step->parts.copy_s, 9));
+    return part;
+}
+
+static struct json_object *gpu_part(const struct summary *summary, const struct rank_figures *own)
 {
     struct json_object *gpu = json_object_new_object();
     const struct run_options *options = summary->options;
+    const struct named *named = &options->named;
 
     put(gpu, "step_s", number(summary->step_s, 9));
-    put(gpu, "rate_samples_per_s", number(ratio(options->batch, summary->step_s), 3));
-    put(gpu, "forward_flops", options->flops > 0.0 ? number(options->flops, 0) : NULL);
-    put(gpu, "flops_per_s", options->gpu_flops > 0.0 ? number(options->gpu_flops, 0) : NULL);
+    put(gpu, "rate_samples_per_s", number(options->batch / summary->step_s, 3));
+    put(gpu, "forward_flops",
+        positive(named->model != NULL ? named->model->flops_forward : options->flops, 0));
+    put(gpu, "flops_per_s", positive(options->gpu_flops, 0));
+    put_text(gpu, "device", summary->device);
+    put_text(gpu, "model", named->model == NULL ? NULL : named->model->name);
+    put_text(gpu, "type", named->gpu == NULL ? NULL : named->gpu->name);
+    put_text(gpu, "precision",
+             named->model == NULL ? NULL : pred_precision_name(named_precision(named)));
+    put(gpu, "predicted", summary->predicted == NULL ? NULL : predicted_part(summary->predicted));
+    put(gpu, "measured_compute_s", positive(ratio(own->compute_s, own->steps), 9));
+    put(gpu, "measured_exchange_s", positive(ratio(own->exchange_s, own->steps), 9));
     return gpu;
 }
 
@@ -193,9 +220,17 @@ static struct json_object *timeline_part(const struct record *record)
 
 static struct json_object *options_part(const struct run_options *options)
 {
+    static const char *const formats[] = {
+        [STORE_JPEG] = "jpeg", [STORE_RAW] = "raw", [STORE_PACKED] = "packed"};
+    static const char *const caches[] = {
+        [STORE_KEEP] = "keep", [STORE_WARM] = "warm", [STORE_DROP] = "drop"};
     struct json_object *object = json_object_new_object();
 
-    put_text(object, "data", options->data);
+    put_text(object, "data", options->data.folder);
+    put_text(object, "data_format", formats[options->data.format]);
+    put_text(object, "cache", caches[options->data.cache]);
+    put(object, "storage_bytes_per_s", positive(options->data.bytes_per_s, 0));
+    put(object, "storage_latency_s", positive(options->data.latency_s, 6));
     put_count(object, "batch", options->batch);
     put_count(object, "queue_batches", options->queue);
     put_count(object, "crop_pixels", options->crop);
@@ -203,8 +238,9 @@ static struct json_object *options_part(const struct run_options *options)
     put(object, "seed", json_object_new_uint64(options->seed));
     put(object, "fixed_loaders", json_object_new_boolean(options->fixed_loaders));
     put_count(object, "gradient_bytes", (double)options->gradient_bytes);
-    put_text(object, "gradient_bytes_note",
-             "a buffer of a chosen size stands for a model's gradients");
+    if (options->gpu == GPU_EMULATED)
+        put_text(object, "gradient_bytes_note",
+                 "a buffer of a chosen size stands for a model's gradients");
     return object;
 }
 
@@ -218,7 +254,7 @@ static struct json_object *build(const struct summary *summary)
     if (gethostname(host, sizeof host - 1) < 0)
         host[0] = '\0';
     put_text(root, "program", "adltrain " PACKAGE_VERSION);
-    put_text(root, "gpu", summary->options->train ? GPU_KIND : "none");
+    put_text(root, "gpu", options_gpu(summary->options));
     put_text(root, "host", host);
     put_count(root, "pid", getpid());
     put_count(root, "rank", world->rank);
@@ -230,7 +266,7 @@ static struct json_object *build(const struct summary *summary)
     put_count(root, "exit_status", summary->exit_status);
     put_figures(root, own);
     put(root, "all_ranks", summary->complete ? all_ranks(summary) : NULL);
-    put(root, "gpu_model", summary->options->train ? gpu_part(summary) : NULL);
+    put(root, "gpu_model", summary->options->train ? gpu_part(summary, own) : NULL);
     put(root, "loader", loader_part(summary));
     put(root, "loader_cores", cores_part(summary->record));
     put(root, "timeline", timeline_part(summary->record));
@@ -303,7 +339,7 @@ int summary_print(const struct summary *summary)
     if (printf("adltrain summary rank=%u ended=%s seconds=%.3f samples=%.0f samples_per_s=%.1f "
                "gpu=%s gpu_busy=%.3f wait=%.3f exchange=%.3f loader_cpu_s=%.2f skipped=%.0f\n",
                summary->world->rank, summary->ended, f->seconds, f->samples,
-               ratio(f->samples, f->seconds), summary->options->train ? GPU_KIND : "none",
+               ratio(f->samples, f->seconds), options_gpu(summary->options),
                ratio(f->compute_s, f->seconds), ratio(f->wait_s, f->seconds),
                ratio(f->exchange_s, f->seconds), f->loader_cpu_s, f->skipped) < 0)
         return -1;

@@ -25,8 +25,10 @@ struct summary {
     bool complete;
     const struct loader_totals *loader;
     const struct record *record;
-    double step_s;         /* of the GPU, 0 without */
-    uint64_t start_wall_s; /* seconds since the epoch */
+    double step_s;                      /* of the emulated GPU; NAN: a real one, or none */
+    const char *device;                 /* a real GPU's name; NULL none */
+    const struct named_step *predicted; /* of the named model; NULL: cannot be told */
+    uint64_t start_wall_s;              /* seconds since the epoch */
     unsigned loaders_max;
     const char *ended; /* "seconds", "steps", "samples", "signal", "failed", "peer-lost", ... */
     int exit_status;

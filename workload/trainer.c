@@ -6,8 +6,8 @@
 #include "adloader.h"
 #include "batches.h"
 #include "clock.h"
-#include "files.h"
-#include "gpu.h"
+#include "feed.h"
+#include "gpu_rank.h"
 #include "loader.h"
 #include "log.h"
 #include "monitor.h"
@@ -15,12 +15,14 @@
 #include "record.h"
 #include "ring.h"
 #include "sampler.h"
+#include "store.h"
 #include "summary.h"
 #include "workers.h"
 #include "world.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,9 +34,11 @@ enum vote { VOTE_STOP, VOTE_FAILED, VOTE_TIME, VOTE_COUNT };
 enum end { END_NOT_YET, END_DONE, END_SIGNAL, END_FAILED, END_PEER_FAILED, END_PEER_LOST };
 
 struct trainer {
-    const struct run_options *options;
+    struct run_options *options;
     struct world world;
-    struct gpu gpu;
+    struct gpu *gpu; /* NULL without */
+    struct gpu_expectation expected;
+    struct feed *feed;
     struct ring *ring;
     adloader_t *client;
     struct loader *loader;
@@ -42,10 +46,11 @@ struct trainer {
     struct progress *progress;
     struct totals start; /* the moment that training began */
     uint64_t start_ns, start_wall_s;
-    uint64_t steps; /* to do; 0: until the time is over */
-    float *buffer;  /* gradients, then votes */
-    size_t gradients;
-    atomic_int stop; /* a signal's number */
+    uint64_t steps;   /* to do; 0: until the time is over */
+    float *buffer;    /* gradients, then votes */
+    size_t gradients; /* 0: the GPUs sum theirs by themselves */
+    atomic_int stop;  /* a signal's number */
+    bool gpu_failed;
     enum end end;
 };
 
@@ -80,7 +85,7 @@ static int check_gradients(const struct trainer *trainer, uint64_t step)
     float expected = gradient_sum(trainer->world.ranks, step);
     const size_t places[] = {0, trainer->gradients / 2, trainer->gradients - 1};
 
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; trainer->gradients > 0 && i < sizeof places / sizeof places[0]; i++) {
         float found = trainer->buffer[places[i]];
 
         if (found < expected || found > expected) {
@@ -93,6 +98,11 @@ static int check_gradients(const struct trainer *trainer, uint64_t step)
     return 0;
 }
 
+static bool has_failed(const struct trainer *trainer)
+{
+    return trainer->gpu_failed || loader_failed(trainer->loader) || feed_failed(trainer->feed);
+}
+
 static void vote(struct trainer *trainer)
 {
     const struct run_options *options = trainer->options;
@@ -100,23 +110,35 @@ static void vote(struct trainer *trainer)
     double elapsed = 1e-9 * (double)(clock_monotonic_ns() - trainer->start_ns);
 
     votes[VOTE_STOP] = atomic_load(&trainer->stop) != 0 ? 1.0f : 0.0f;
-    votes[VOTE_FAILED] = loader_failed(trainer->loader) ? 1.0f : 0.0f;
+    votes[VOTE_FAILED] = has_failed(trainer) ? 1.0f : 0.0f;
     votes[VOTE_TIME] = options->seconds > 0.0 && elapsed >= options->seconds ? 1.0f : 0.0f;
 }
 
-/* The exchange: gradients and votes are summed over the ranks. 0 or -1: a rank is lost. */
+/*
+ * The exchange: gradients and votes are summed over the ranks; GPUs that sum their gradients
+ * themselves have begun to, and it is waited for. When the votes have come, all ranks have: so no
+ * GPU waits for one that is lost. 0 or -1: a rank is lost.
+ */
 static int exchange(struct trainer *trainer, uint64_t step)
 {
     bool alone = trainer->world.ranks == 1 || !trainer->options->train;
 
     vote(trainer);
-    if (alone)
+    if (!alone) {
+        progress_enter(trainer->progress, PHASE_EXCHANGE);
+        produce_gradients(trainer, step);
+        if (ring_sum(trainer->ring, trainer->buffer, trainer->gradients + VOTE_COUNT) < 0)
+            return -1;
+        if (check_gradients(trainer, step) < 0)
+            return -1;
+    }
+    if (trainer->gpu == NULL || trainer->buffer[trainer->gradients + VOTE_FAILED] > 0.0f)
         return 0;
-    progress_enter(trainer->progress, PHASE_EXCHANGE);
-    produce_gradients(trainer, step);
-    if (ring_sum(trainer->ring, trainer->buffer, trainer->gradients + VOTE_COUNT) < 0)
-        return -1;
-    return check_gradients(trainer, step);
+    if (trainer->gpu->ops->sums || !alone)
+        progress_enter(trainer->progress, PHASE_EXCHANGE);
+    if (trainer->gpu->ops->exchange(trainer->gpu) < 0)
+        trainer->gpu_failed = true;
+    return 0;
 }
 
 /* Why the loop ends after this step, by the votes of all ranks. */
@@ -124,7 +146,7 @@ static enum end count_votes(const struct trainer *trainer, uint64_t done)
 {
     const float *votes = trainer->buffer + trainer->gradients;
 
-    if (loader_failed(trainer->loader))
+    if (has_failed(trainer))
         return END_FAILED;
     if (votes[VOTE_FAILED] > 0.0f)
         return END_PEER_FAILED;
@@ -137,16 +159,26 @@ static enum end count_votes(const struct trainer *trainer, uint64_t done)
     return END_NOT_YET;
 }
 
-/* False: no batch will come any more (the votes will say why). */
-static bool get_batch(struct trainer *trainer)
+/* The slot of the next batch; -1: none will come any more (the votes will say why). */
+static int get_batch(struct trainer *trainer)
 {
-    const struct batch *batch;
-
     progress_enter(trainer->progress, PHASE_WAIT);
-    batch = batches_take(trainer->queue);
-    /* The batch is with the GPU now: its place in memory is free for the next one. */
-    batches_release(trainer->queue);
-    return batch != NULL;
+    return feed_take(trainer->feed);
+}
+
+/* The passes of a step; without a batch, a GPU that sums gradients still takes part in that.
+ * Returns whether the step is complete. */
+static bool train_on(struct trainer *trainer, int slot)
+{
+    struct gpu *gpu = trainer->gpu;
+    bool complete = slot >= 0, begun;
+
+    if (gpu == NULL || (!complete && !gpu->ops->sums))
+        return complete;
+    progress_enter(trainer->progress, PHASE_COMPUTE);
+    begun = gpu->ops->begin(gpu, complete ? (unsigned)slot : GPU_NO_BATCH) == 0;
+    trainer->gpu_failed = !begun || gpu->ops->compute(gpu) < 0;
+    return complete && !trainer->gpu_failed && atomic_load(&trainer->stop) == 0;
 }
 
 static void report(struct trainer *trainer)
@@ -159,16 +191,14 @@ static void report(struct trainer *trainer)
 
 static enum end step(struct trainer *trainer, uint64_t number)
 {
-    bool complete = get_batch(trainer);
+    int slot = get_batch(trainer);
+    bool complete = train_on(trainer, slot);
 
-    if (complete && trainer->options->train) {
-        progress_enter(trainer->progress, PHASE_COMPUTE);
-        (void)gpu_step(&trainer->gpu, &trainer->stop);
-        complete = atomic_load(&trainer->stop) == 0;
-    }
     if (exchange(trainer, number) < 0)
         return END_PEER_LOST;
     progress_enter(trainer->progress, PHASE_OTHER);
+    if (slot >= 0)
+        feed_release(trainer->feed, (unsigned)slot);
     if (complete)
         progress_step(trainer->progress, trainer->options->batch);
     report(trainer);
@@ -247,15 +277,18 @@ static int summarise(struct trainer *trainer, const struct record *record)
     struct totals now = progress_now(trainer->progress);
     struct loader_totals loader;
     struct rank_figures own, *all;
-    struct summary summary = {.options = trainer->options,
-                              .world = &trainer->world,
-                              .loader = &loader,
-                              .record = record,
-                              .step_s = trainer->gpu.step_s,
-                              .start_wall_s = trainer->start_wall_s,
-                              .loaders_max = workers_max(trainer->options),
-                              .ended = end_name(trainer),
-                              .exit_status = exit_status(trainer)};
+    struct summary summary = {
+        .options = trainer->options,
+        .world = &trainer->world,
+        .loader = &loader,
+        .record = record,
+        .step_s = trainer->expected.step_s,
+        .device = trainer->gpu == NULL || trainer->gpu->name[0] == '\0' ? NULL : trainer->gpu->name,
+        .predicted = trainer->expected.predicted ? &trainer->expected.step : NULL,
+        .start_wall_s = trainer->start_wall_s,
+        .loaders_max = workers_max(trainer->options),
+        .ended = end_name(trainer),
+        .exit_status = exit_status(trainer)};
 
     loader_totals(trainer->loader, &loader);
     own = summary_figures(&trainer->start, &now, &loader);
@@ -276,15 +309,6 @@ static int summarise(struct trainer *trainer, const struct record *record)
 /* ---- putting it together ----------------------------------------------------------------------
  */
 
-static struct gpu choose_gpu(const struct run_options *options)
-{
-    if (!options->train)
-        return (struct gpu){0};
-    return options->gpu_rate > 0.0
-               ? gpu_with_rate(options->gpu_rate, options->batch)
-               : gpu_with_flops(options->flops, options->gpu_flops, options->batch);
-}
-
 /* Whole steps of all ranks; the last one may bring more samples than were asked for. */
 static uint64_t steps_to_do(const struct run_options *options, unsigned ranks)
 {
@@ -293,7 +317,26 @@ static uint64_t steps_to_do(const struct run_options *options, unsigned ranks)
     return options->samples > 0 ? (options->samples + each - 1) / each : options->steps;
 }
 
-/* With the loaders running: the monitor, the other ranks, the loop, the summary. */
+/* With all ranks met, or none to meet: the loop and the summary. */
+static int run_together(struct trainer *trainer, struct monitor *monitor,
+                        const struct record *record)
+{
+    if (trainer->gpu != NULL && gpu_rank_join(trainer->gpu, trainer->ring, &trainer->world) < 0) {
+        monitor_stop(monitor);
+        return 1;
+    }
+    trainer->feed = feed_start(trainer->queue, trainer->gpu);
+    if (trainer->feed == NULL) {
+        monitor_stop(monitor);
+        return 1;
+    }
+    loop(trainer);
+    monitor_stop(monitor);
+    feed_stop(trainer->feed);
+    return summarise(trainer, record);
+}
+
+/* With the loaders running: the monitor, the other ranks, the rest. */
 static int run_with_loaders(struct trainer *trainer, unsigned mask_size)
 {
     struct record record = {0};
@@ -306,7 +349,7 @@ static int run_with_loaders(struct trainer *trainer, unsigned mask_size)
                                                                      .progress = trainer->progress,
                                                                      .record = &record,
                                                                      .stop = &trainer->stop});
-    int status = 1;
+    int status;
 
     if (monitor == NULL)
         return 1;
@@ -314,9 +357,7 @@ static int run_with_loaders(struct trainer *trainer, unsigned mask_size)
         trainer->ring = ring_join(&trainer->world, trainer->options->join_timeout_s,
                                   trainer->options->peer_timeout_s, &trainer->stop);
     if (trainer->ring != NULL || !trainer->options->train) {
-        loop(trainer);
-        monitor_stop(monitor);
-        status = summarise(trainer, &record);
+        status = run_together(trainer, monitor, &record);
     } else {
         monitor_stop(monitor);
         status = atomic_load(&trainer->stop) != 0 ? 128 + atomic_load(&trainer->stop) : 3;
@@ -326,14 +367,13 @@ static int run_with_loaders(struct trainer *trainer, unsigned mask_size)
     return status;
 }
 
-static int run_with_queue(struct trainer *trainer, const struct files *files,
-                          struct sampler *sampler)
+static int run_with_queue(struct trainer *trainer, struct store *store, struct sampler *sampler)
 {
     unsigned mask_size = workers_mask_size();
     int status;
 
     trainer->loader =
-        loader_new(&(struct loader_config){.files = files,
+        loader_new(&(struct loader_config){.store = store,
                                            .sampler = sampler,
                                            .queue = trainer->queue,
                                            .client = trainer->client,
@@ -352,62 +392,101 @@ static int run_with_queue(struct trainer *trainer, const struct files *files,
     return status;
 }
 
-static int run_with_files(struct trainer *trainer, const struct files *files)
+static void *gpu_alloc(void *gpu, size_t bytes)
+{
+    return ((struct gpu *)gpu)->ops->alloc(gpu, bytes);
+}
+
+static void gpu_release(void *gpu, void *memory)
+{
+    ((struct gpu *)gpu)->ops->release(gpu, memory);
+}
+
+static int make_queue(const struct trainer *trainer, struct batches *queue)
 {
     const struct run_options *options = trainer->options;
     size_t floats = (size_t)CHANNELS * options->crop * options->crop;
+    const struct batches_memory memory = {gpu_alloc, gpu_release, trainer->gpu};
+    bool pinned = trainer->gpu != NULL && trainer->gpu->ops->alloc != NULL;
+
+    if (batches_init(queue, options->queue, options->batch, floats, pinned ? &memory : NULL) == 0)
+        return 0;
+    log_error("out of memory for %u batches of %u samples (%.0f MB): a smaller --batch or "
+              "--queue is needed",
+              options->queue, options->batch,
+              1e-6 * options->queue * options->batch * (double)(floats * sizeof(float)));
+    return -1;
+}
+
+static int run_with_store(struct trainer *trainer, struct store *store)
+{
     struct sampler sampler;
     struct batches queue;
     struct progress progress;
     int status = 1;
 
-    if (sampler_init(&sampler, files->count, trainer->world.rank, trainer->world.ranks,
-                     options->seed) < 0) {
-        log_error("out of memory for the order of %" PRIu32 " files", files->count);
+    if (sampler_init(&sampler, store->count, trainer->world.rank, trainer->world.ranks,
+                     trainer->options->seed) < 0) {
+        log_error("out of memory for the order of %" PRIu32 " samples", store->count);
         return 1;
     }
-    if (batches_init(&queue, options->queue, options->batch, floats) < 0) {
-        log_error("out of memory for %u batches of %u samples (%.0f MB): a smaller --batch or "
-                  "--queue is needed",
-                  options->queue, options->batch,
-                  1e-6 * options->queue * options->batch * (double)(floats * sizeof(float)));
-    } else if (progress_init(&progress) < 0) {
-        log_error("out of memory");
-        batches_free(&queue);
-    } else {
-        trainer->queue = &queue;
-        trainer->progress = &progress;
-        status = run_with_queue(trainer, files, &sampler);
-        progress_free(&progress);
+    if (make_queue(trainer, &queue) == 0) {
+        if (progress_init(&progress) < 0) {
+            log_error("out of memory");
+        } else {
+            trainer->queue = &queue;
+            trainer->progress = &progress;
+            status = run_with_queue(trainer, store, &sampler);
+            progress_free(&progress);
+        }
         batches_free(&queue);
     }
     sampler_free(&sampler);
     return status;
 }
 
-int trainer_run(const struct run_options *options)
+static int run_with_gpu(struct trainer *trainer)
 {
-    struct trainer trainer = {.options = options, .gpu = choose_gpu(options)};
     char error[FILES_ERROR_MAX];
-    struct files files;
+    struct store store;
+    int status = 1;
+
+    if (store_open(&trainer->options->data, &store, error) < 0) {
+        log_error("%s", error);
+        return 1;
+    }
+    if (store_prepare(&store, &trainer->stop, error) < 0)
+        log_error("%s", error);
+    else
+        status = run_with_store(trainer, &store);
+    store_close(&store);
+    return status;
+}
+
+int trainer_run(struct run_options *options)
+{
+    struct trainer trainer = {.options = options};
     int status = 1;
 
     if (world_find(options->rank, options->ranks, options->master, &trainer.world) < 0)
         return 2;
-    trainer.steps = steps_to_do(options, trainer.world.ranks);
-    trainer.gradients = (size_t)(options->gradient_bytes / sizeof(float));
-    if (files_list(options->data, &files, error) < 0) {
-        log_error("%s", error);
-        return 1;
+    if (options->train) {
+        trainer.gpu = gpu_rank_open(options, &trainer.world, &trainer.stop, &trainer.expected);
+        if (trainer.gpu == NULL)
+            return 1;
     }
+    trainer.steps = steps_to_do(options, trainer.world.ranks);
+    if (trainer.gpu == NULL || !trainer.gpu->ops->sums)
+        trainer.gradients = (size_t)(options->gradient_bytes / sizeof(float));
     trainer.buffer = calloc(trainer.gradients + VOTE_COUNT, sizeof *trainer.buffer);
     trainer.client = adloader_open();
     if (trainer.buffer == NULL || trainer.client == NULL)
         log_error("out of memory");
     else
-        status = run_with_files(&trainer, &files);
+        status = run_with_gpu(&trainer);
     adloader_close(trainer.client);
+    if (trainer.gpu != NULL)
+        trainer.gpu->ops->close(trainer.gpu);
     free(trainer.buffer);
-    files_free(&files);
     return status;
 }

@@ -9,6 +9,6 @@
 #include "options.h"
 
 /* Run the whole job: loaders, ranks, loop, summary. Returns the exit status (see --help). */
-int trainer_run(const struct run_options *options);
+int trainer_run(struct run_options *options);
 
 #endif

@@ -135,7 +135,7 @@ static bool is_task_of_a_step(void)
 static int find_in_slurm(struct world *world)
 {
     long rank = number_from("SLURM_PROCID", WORLD_RANKS_MAX - 1);
-    long ranks = number_from("SLURM_STEP_NUM_TASKS", WORLD_RANKS_MAX);
+    long ranks = number_from("SLURM_STEP_NUM_TASKS", WORLD_RANKS_MAX), nodes;
 
     if (rank < 0 || ranks < 1 || rank >= ranks) {
         log_error("SLURM_PROCID %s of SLURM_STEP_NUM_TASKS %s makes no sense (at most %u ranks): "
@@ -147,12 +147,15 @@ static int find_in_slurm(struct world *world)
     world->ranks = (unsigned)ranks;
     world->job = number_from("SLURM_JOB_ID", (long)UINT32_MAX);
     world->step = number_from("SLURM_STEP_ID", STEP_NUMBER_LAST);
+    world->local = (int)number_from("SLURM_LOCALID", WORLD_RANKS_MAX - 1);
+    nodes = number_from("SLURM_STEP_NUM_NODES", ranks);
+    world->nodes = nodes < 1 ? 1 : (unsigned)nodes;
     return 0;
 }
 
 int world_find(long rank, long ranks, const char *master, struct world *world)
 {
-    *world = (struct world){.ranks = 1, .job = -1, .step = -1};
+    *world = (struct world){.ranks = 1, .job = -1, .step = -1, .nodes = 1, .local = -1};
     if (rank >= 0) {
         world->rank = (unsigned)rank;
         world->ranks = (unsigned)ranks;

@@ -16,6 +16,8 @@ struct world {
     uint16_t port;
     uint64_t token; /* the same for all ranks of a job and for nobody else's by chance */
     long job, step; /* -1 outside Slurm */
+    unsigned nodes; /* that the ranks are on */
+    int local;      /* number among the ranks of its node; -1 unknown */
 };
 
 /*

@@ -62,12 +62,17 @@ refused()
 }
 
 ok="--data $work --gpu-rate 100 --steps 1"
+tables=$ADL_SRCDIR/predictor
+named="--data $work --tables $tables --steps 1 --model"
 refused "one folder is wanted" make-data --images 3
 refused "one folder is wanted" make-data "$work/a" "$work/b" --images 3
 refused "--images N is missing" make-data "$work/a"
 refused "from 1 to" make-data "$work/a" --images 0
 refused "from 5 to 1000" make-data "$work/a" --images 1 --size-mean 2000
 refused "unrecognized option" make-data "$work/a" --frobnicate
+refused "jpeg or raw" make-data "$work/a" --images 3 --format png
+refused "from 64 to" make-data "$work/a" --images 3 --format raw --side 8
+refused "from 1 to" make-data "$work/a" --images 3 --pack 0
 # shellcheck disable=SC2086 # the options are words
 {
     refused "--data DIR is missing" run --gpu-rate 100 --steps 1
@@ -92,6 +97,21 @@ refused "unrecognized option" make-data "$work/a" --frobnicate
     refused "a number from" run --data "$work" --steps 1 --gpu-rate 0
     refused "is not an option" run $ok more
     refused "requires an argument" run --data "$work" --batch
+    refused "jpeg or raw or packed" run $ok --data-format tar
+    refused "keep or warm or drop" run $ok --cache cold
+    refused "a number from" run $ok --storage-bandwidth 0
+    refused "a number from" run $ok --storage-latency -1
+    refused "emulated or cuda" run $ok --gpu real
+    refused "GPU's speed" run $ok --model resnet50
+    refused "belongs to --model" run $ok --gpu-type v100
+    refused "did you mean .*resnet50" run $named resnet55
+    refused "did you mean .*v100" run $named resnet50 --gpu-type v10
+    refused "does not compute in tf32" run $named resnet50 --gpu-type p100 --precision tf32
+    refused "fp32, tf32 or amp" run $named resnet50 --precision int8
+    refused "takes 512 tokens and no pictures" run $named bert-base
+    refused "/nowhere" run --data "$work" --tables /nowhere --steps 1 --model resnet50
+    refused "wants its work" run --data "$work" --steps 1 --gpu=cuda
+    refused "as fast as it is" run $named resnet50 --gpu=cuda --gpu-type v100
 }
 
 # ---- the data set ---------------------------------------------------------------------------
@@ -153,6 +173,66 @@ like "$(cat "$json")" '"loader_cores": \[ \[ [0-9.]+, 3, ' "ADLOADER_WORKERS is 
 call run --data "$data" --batch 4 --gpu-rate 4000 --steps 2 --json /nowhere/at/all --quiet
 is $status 1 "a summary that cannot be written is an error"
 like "$err" "/nowhere/at/all" "which is named"
+
+# ---- named models -----------------------------------------------------------------------------
+
+call run --data "$data" --tables "$tables" --model resnet50 --gpu-type a100 --batch 8 --steps 4 --quiet \
+    --json "$json"
+is $status 0 "a named model trains"
+is "$(first model "$json") $(first type "$json") $(first precision "$json")" "resnet50 a100 tf32" \
+    "the summary names model, GPU and precision"
+is "$(first crop_pixels "$json")" 224 "pictures have the size that it takes"
+is "$(first gpu "$json")" emulated "its GPU is still emulated"
+is "$(awk "BEGIN { print ($(first measured_compute_s "$json") >= $(first compute_s "$json")) }")" 1 \
+    "a step takes what the predictor says, never less"
+call run --data "$data" --tables "$tables" --model efficientnet-b7 --gpu-type h200 --precision amp --steps 1 \
+    --quiet --json "$json"
+is "$(first batch "$json") $(first crop_pixels "$json")" "4 600" "batch and pictures are usual for the model"
+
+# ---- a real GPU, or why there is none ----------------------------------------------------------
+
+# shellcheck disable=SC2086 # the options are words
+call run $named resnet50 --gpu=cuda
+if [ $status -eq 1 ] && [ -e "$ADL_BUILDDIR/.libs/adltrain_cuda.so" ]; then
+    like "$err" "^adltrain: error: --gpu=cuda: (no CUDA device: .+|the module cannot be loaded: .+); use --gpu=emulated$" \
+        "without a device --gpu=cuda is refused with the driver's own words"
+    is "$out" "" "and nothing is done"
+elif [ $status -eq 1 ] && [ ! -e "$ADL_BUILDDIR/.libs/adltrain_cuda.so" ]; then
+    like "$err" "--gpu=cuda: adltrain was built without CUDA, .*; use --gpu=emulated$" \
+        "built without CUDA, --gpu=cuda is refused with that reason"
+else
+    call run --data "$data" --tables "$tables" --model resnet50 --batch 8 --steps 3 --gpu=cuda --quiet --json "$json"
+    is $status 0 "a step runs on the GPU"
+    is "$(first gpu "$json")" cuda "and the summary says so"
+fi
+unlike "$(ldd "$adltrain" "$ADL_BUILDDIR/.libs/adltrain" 2> /dev/null)" "cuda|cublas|nccl" \
+    "adltrain itself needs no library of CUDA's"
+
+# ---- other data --------------------------------------------------------------------------------
+
+call make-data "$work/raw" --images 12 --format raw --side 64
+is $status 0 "raw pictures are made"
+is "$(find "$work/raw" -name '*.raw' -size 12304c | wc -l | tr -d ' ')" 12 "of the size of their pixels"
+call make-data "$work/packed" --images 12 --size-mean 20 --pack 5
+is "$(cd "$work/packed" && echo pack*)" \
+    "pack-00000.bin pack-00000.idx pack-00001.bin pack-00001.idx pack-00002.bin pack-00002.idx" \
+    "packed ones lie in few files"
+call make-data "$work/packed" --images 12 --size-mean 20
+is $status 1 "a folder is not continued in another form"
+for form in raw packed; do
+    call run --data "$work/$form" --data-format $form --batch 4 --gpu-rate 4000 --steps 6 --crop 32 --quiet \
+        --json "$json" --cache warm
+    is "$status $(first samples "$json") $(first skipped_files "$json")" "0 24 0" "$form data is trained on"
+    is "$(first data_format "$json") $(first cache "$json")" "$form warm" "the summary says which it was"
+done
+is "$(awk "BEGIN { print ($(first decode_ms_mean "$json") > 0) }")" 1 "packed JPEGs are decoded"
+call run --data "$work/raw" --gpu-rate 100 --steps 1
+is $status 1 "raw data is not taken for JPEG"
+# 12 x 12304 bytes at 0.5 MB/s: 0.3 s, were it not for a burst of 20 ms
+call run --data "$work/raw" --data-format raw --batch 4 --gpu-rate 4000 --steps 3 --crop 32 --quiet --json "$json" \
+    --cache drop --storage-bandwidth 0.5 --storage-latency 2
+is $status 0 "emulated slow storage is read"
+is "$(awk "BEGIN { print ($(first seconds "$json") >= 0.2) }")" 1 "not faster than it is said to be"
 
 # ---- bad files --------------------------------------------------------------------------------
 

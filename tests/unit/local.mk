@@ -248,9 +248,11 @@ ADL_WORKLOAD_TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/workload
 ADL_WORKLOAD_TEST_CFLAGS = $(UNIT_CFLAGS) $(JPEG_CFLAGS)
 ADL_WORKLOAD_TEST_LIBS = $(WORKLOAD_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/unit/test_client tests/unit/test_adltrain_data \
-	tests/unit/test_adltrain_pool tests/unit/test_adltrain_ring
+	tests/unit/test_adltrain_pool tests/unit/test_adltrain_ring tests/unit/test_adltrain_store \
+	tests/unit/test_adltrain_gpu
 TESTS += tests/unit/test_client tests/unit/test_adltrain_data tests/unit/test_adltrain_pool \
-	tests/unit/test_adltrain_ring tests/unit/adltrain.sh
+	tests/unit/test_adltrain_ring tests/unit/test_adltrain_store tests/unit/test_adltrain_gpu \
+	tests/unit/adltrain.sh
 EXTRA_DIST += tests/unit/adltrain.sh
 tests_unit_test_client_SOURCES = tests/unit/test_client.c
 tests_unit_test_client_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -264,6 +266,14 @@ tests_unit_test_adltrain_pool_SOURCES = tests/unit/test_adltrain_pool.c
 tests_unit_test_adltrain_pool_CPPFLAGS = $(ADL_WORKLOAD_TEST_CPPFLAGS)
 tests_unit_test_adltrain_pool_CFLAGS = $(ADL_WORKLOAD_TEST_CFLAGS)
 tests_unit_test_adltrain_pool_LDADD = $(ADL_WORKLOAD_TEST_LIBS)
+tests_unit_test_adltrain_store_SOURCES = tests/unit/test_adltrain_store.c
+tests_unit_test_adltrain_store_CPPFLAGS = $(ADL_WORKLOAD_TEST_CPPFLAGS)
+tests_unit_test_adltrain_store_CFLAGS = $(ADL_WORKLOAD_TEST_CFLAGS)
+tests_unit_test_adltrain_store_LDADD = $(ADL_WORKLOAD_TEST_LIBS)
+tests_unit_test_adltrain_gpu_SOURCES = tests/unit/test_adltrain_gpu.c
+tests_unit_test_adltrain_gpu_CPPFLAGS = $(ADL_WORKLOAD_TEST_CPPFLAGS)
+tests_unit_test_adltrain_gpu_CFLAGS = $(ADL_WORKLOAD_TEST_CFLAGS)
+tests_unit_test_adltrain_gpu_LDADD = $(ADL_WORKLOAD_TEST_LIBS)
 tests_unit_test_adltrain_ring_SOURCES = tests/unit/test_adltrain_ring.c
 tests_unit_test_adltrain_ring_CPPFLAGS = $(ADL_WORKLOAD_TEST_CPPFLAGS)
 tests_unit_test_adltrain_ring_CFLAGS = $(ADL_WORKLOAD_TEST_CFLAGS)

@@ -77,11 +77,14 @@ struct bytes {
     size_t length;
 };
 
+static const struct files_kind jpegs = {{".jpg", ".jpeg"}, "make-data %s"};
+
 static struct bytes image(uint64_t seed, uint32_t number)
 {
+    const struct dataset_config config = {.seed = seed, .mean_kb = 110.0};
     struct bytes bytes;
 
-    assert_int_equal(dataset_image(seed, number, 110.0, &bytes.data, &bytes.length), 0);
+    assert_int_equal(dataset_picture(&config, number, &bytes.data, &bytes.length), 0);
     return bytes;
 }
 
@@ -173,7 +176,7 @@ static struct bytes read_all(const char *folder, uint32_t expected)
     char error[FILES_ERROR_MAX];
     struct files files;
 
-    assert_int_equal(files_list(folder, &files, error), 0);
+    assert_int_equal(files_list(folder, &jpegs, &files, error), 0);
     assert_int_equal(files.count, expected);
     for (uint32_t i = 0; i < files.count; i++) {
         assert_int_equal(file_read(files.paths[i], &file, error), 0);
@@ -261,7 +264,7 @@ static void files_are_listed_sorted_and_only_pictures(void **state)
     write_file(folder, "jpg", "x", 1);
     write_file(folder, ".hidden/f.jpg", "x", 1);
     write_file(folder, ".g.jpg", "x", 1);
-    assert_int_equal(files_list(folder, &files, error), 0);
+    assert_int_equal(files_list(folder, &jpegs, &files, error), 0);
     assert_int_equal(files.count, COUNT(wanted));
     for (size_t i = 0; i < COUNT(wanted); i++)
         assert_string_equal(files.paths[i] + strlen(folder) + 1, wanted[i]);
@@ -270,7 +273,7 @@ static void files_are_listed_sorted_and_only_pictures(void **state)
     /* a folder inside itself ends at the depth that is allowed */
     (void)snprintf(loop, sizeof loop, "%s/b/loop", folder);
     assert_int_equal(symlink(".", loop), 0);
-    assert_int_equal(files_list(folder, &files, error), 0);
+    assert_int_equal(files_list(folder, &jpegs, &files, error), 0);
     assert_true(files.count <= 2 + 2 * (FILES_DEPTH_MAX + 1));
     files_free(&files);
 }
@@ -280,9 +283,9 @@ static void no_pictures_is_an_error_that_helps(void **state)
     char error[FILES_ERROR_MAX];
     struct files files;
 
-    assert_int_equal(files_list(*state, &files, error), -1);
+    assert_int_equal(files_list(*state, &jpegs, &files, error), -1);
     assert_non_null(strstr(error, "make-data"));
-    assert_int_equal(files_list("/nowhere/at/all", &files, error), -1);
+    assert_int_equal(files_list("/nowhere/at/all", &jpegs, &files, error), -1);
     assert_non_null(strstr(error, "/nowhere/at/all"));
 }
 

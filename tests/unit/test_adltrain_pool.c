@@ -126,7 +126,7 @@ struct queue_test {
 
 static void start_fillers(struct queue_test *test, unsigned allowed)
 {
-    assert_int_equal(batches_init(&test->queue, DEPTH, SIZE, 1), 0);
+    assert_int_equal(batches_init(&test->queue, DEPTH, SIZE, 1, NULL), 0);
     batches_allow(&test->queue, allowed);
     atomic_init(&test->next, 0);
     for (unsigned i = 0; i < FILLERS; i++) {
@@ -238,7 +238,7 @@ static void only_allowed_loaders_work(void **state)
 
 struct pool {
     char folder[64];
-    struct files files;
+    struct store store;
     struct sampler sampler;
     struct batches queue;
     struct loader *loader;
@@ -258,12 +258,13 @@ static void make_pictures(const char *folder)
 
 static void start_pool(struct pool *pool, adloader_t *client)
 {
+    struct store_config config = {.folder = pool->folder, .format = STORE_JPEG};
     char error[FILES_ERROR_MAX];
 
-    assert_int_equal(files_list(pool->folder, &pool->files, error), 0);
-    assert_int_equal(sampler_init(&pool->sampler, pool->files.count, 0, 1, 1), 0);
-    assert_int_equal(batches_init(&pool->queue, 2, BATCH, FLOATS), 0);
-    pool->loader = loader_new(&(struct loader_config){.files = &pool->files,
+    assert_int_equal(store_open(&config, &pool->store, error), 0);
+    assert_int_equal(sampler_init(&pool->sampler, pool->store.count, 0, 1, 1), 0);
+    assert_int_equal(batches_init(&pool->queue, 2, BATCH, FLOATS, NULL), 0);
+    pool->loader = loader_new(&(struct loader_config){.store = &pool->store,
                                                       .sampler = &pool->sampler,
                                                       .queue = &pool->queue,
                                                       .client = client,
@@ -278,7 +279,7 @@ static void stop_pool(struct pool *pool)
     loader_free(pool->loader);
     batches_free(&pool->queue);
     sampler_free(&pool->sampler);
-    files_free(&pool->files);
+    store_close(&pool->store);
 }
 
 static int set_up(void **state)
@@ -439,9 +440,9 @@ static void bad_files_are_skipped_and_counted(void **state)
     enum { BAD = 3, EPOCHS = 5 };
 
     start_pool(pool, NULL);
-    damage_file(pool->files.paths[1], 0);
-    damage_file(pool->files.paths[4], 500);
-    assert_int_equal(unlink(pool->files.paths[6]), 0);
+    damage_file(pool->store.files.paths[1], 0);
+    damage_file(pool->store.files.paths[4], 500);
+    assert_int_equal(unlink(pool->store.files.paths[6]), 0);
     (void)loader_set_workers(pool->loader, 2);
     consume(pool, EPOCHS * (IMAGES - BAD) / BATCH);
     loader_totals(pool->loader, &totals);
@@ -455,8 +456,8 @@ static void a_data_set_without_a_good_file_fails(void **state)
     struct pool *pool = *state;
 
     start_pool(pool, NULL);
-    for (uint32_t i = 0; i < pool->files.count; i++)
-        damage_file(pool->files.paths[i], 100);
+    for (uint32_t i = 0; i < pool->store.count; i++)
+        damage_file(pool->store.files.paths[i], 100);
     log_set_level(LOG_LEVEL_ERROR);
     (void)loader_set_workers(pool->loader, 3);
     assert_null(batches_take(&pool->queue));
