@@ -480,9 +480,9 @@ bool agents_pump(struct agent *const *agents, size_t n, unsigned timeout_ms,
 
         if (condition != NULL && condition(agents, n))
             return true;
+        (void)step_once(agents, n, now >= end ? 0 : (int)(end - now < 20 ? end - now : 20));
         if (now >= end)
-            return false;
-        (void)step_once(agents, n, (int)(end - now < 20 ? end - now : 20));
+            return condition != NULL && condition(agents, n);
     }
 }
 
