@@ -26,6 +26,8 @@ static const struct doc_rule curve_rules[] = {
     {"gpu_rate", DOC_NUMBER, false, NULL},
     {"demand_cores", DOC_NUMBER, false, NULL},
     {"source", DOC_TEXT, false, NULL},
+    {"flat_from_cores", DOC_NUMBER, false, NULL},
+    {"flat_because", DOC_TEXT, false, NULL},
     {NULL, DOC_TEXT, false, NULL},
 };
 
@@ -176,6 +178,21 @@ static bool has_loaders(struct json_object *member)
     return doc_number(member, "loader_tasks") > 0;
 }
 
+/* More cores than so many bring nothing, for another reason than that the GPU has all it can take.
+ */
+static void print_cap(FILE *out, struct json_object *curve)
+{
+    double cores = doc_number(curve, "flat_from_cores");
+
+    if (isnan(cores))
+        return;
+    label(out, "flat");
+    fprintf(out, "more than %.0f core%s would bring nothing: limited by ", cores,
+            cores == 1 ? "" : "s");
+    print_clean(out, doc_text(curve, "flat_because"), "what is not known");
+    fputc('\n', out);
+}
+
 static void print_rates(FILE *out, struct json_object *member)
 {
     struct json_object *curve = doc_member(member, "curve");
@@ -199,6 +216,7 @@ static void print_rates(FILE *out, struct json_object *member)
         label(out, "demand");
         fprintf(out, "the loaders no longer hold the GPU back from about %.1f cores\n", demand);
     }
+    print_cap(out, curve);
 }
 
 /* ---- the curve ---------------------------------------------------------------------------- */

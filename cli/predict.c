@@ -332,7 +332,7 @@ static void print_assumed(const struct inputs *in)
 
 static enum pred_limit limit_of(const char *name)
 {
-    for (int l = PRED_LIMIT_UNKNOWN; name != NULL && l <= PRED_LIMIT_IO; l++)
+    for (int l = PRED_LIMIT_UNKNOWN; name != NULL && l < PRED_LIMITS; l++)
         if (strcmp(pred_limit_name((enum pred_limit)l), name) == 0)
             return (enum pred_limit)l;
     return PRED_LIMIT_UNKNOWN;

@@ -288,7 +288,21 @@ static json_object *limits(const uint8_t *values, unsigned count)
     return array;
 }
 
-static json_object *curve_object(const struct pred_curve *curve)
+static void put_cap(struct filler *f, const struct member *m)
+{
+    enum pred_limit limit;
+    unsigned cores;
+
+    if (demand_cap(m, &cores, &limit)) {
+        put_count(f, "flat_from_cores", cores);
+        put_text(f, "flat_because", pred_limit_name(limit));
+    } else {
+        put_null(f, "flat_from_cores");
+        put_null(f, "flat_because");
+    }
+}
+
+static json_object *curve_object(const struct member *m, const struct pred_curve *curve)
 {
     struct filler f = {json_object_new_object(), false};
     unsigned count = curve->ncores + 1;
@@ -301,6 +315,7 @@ static json_object *curve_object(const struct pred_curve *curve)
     put_number(&f, "gpu_rate", curve->gpu_rate);
     put_number(&f, "demand_cores", curve->demand);
     put_text(&f, "source", pred_source_name(curve->source));
+    put_cap(&f, m);
     return finish(&f);
 }
 
@@ -325,7 +340,7 @@ static void put_curve(struct filler *f, const struct member *m)
         put_null(f, "rate_even");
         return;
     }
-    put(f, "curve", curve_object(&curve));
+    put(f, "curve", curve_object(m, &curve));
     put_number(f, "rate_now", rate_at(&curve, have));
     put_number(f, "rate_own", rate_at(&curve, own));
     put_number(f, "rate_even", rate_at(&curve, (unsigned)(pool / (members > 0 ? members : 1))));

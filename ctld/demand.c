@@ -4,6 +4,7 @@
 #include "demand.h"
 
 #include "clock.h"
+#include "curvecap.h"
 #include "log.h"
 
 #include <math.h>
@@ -139,37 +140,43 @@ void demand_observe(struct member *member, const struct msg_report *report, uint
     (void)pred_learner_observe(&member->learner, &job, &o);
 }
 
-/* Cores beyond a bandwidth quota only make the step be throttled. */
-static void bound_by_quota(struct pred_curve *curve, double quota)
+bool demand_cap(const struct member *member, unsigned *cores, enum pred_limit *limit)
 {
-    unsigned last = quota >= 1 ? (unsigned)fmin(quota, curve->ncores) : 1;
+    struct curvecap verdict, quota;
 
-    for (unsigned c = last + 1; c <= curve->ncores; c++) {
-        curve->rate[c] = curve->rate[last];
-        curve->low[c] = curve->low[last];
-        curve->high[c] = curve->high[last];
-        curve->limit[c] = curve->limit[last];
-    }
-    curve->demand = fmin(curve->demand, fmax(1, floor(quota)));
+    curvecap_of_verdict(&member->verdict, &verdict);
+    curvecap_of_quota((double)member->quota, &quota);
+    if (quota.limit != PRED_LIMIT_UNKNOWN && quota.cores < verdict.cores)
+        verdict = quota;
+    *cores = verdict.cores;
+    *limit = verdict.limit;
+    return verdict.limit != PRED_LIMIT_UNKNOWN;
 }
 
 int demand_curve(const struct member *member, unsigned ncores, struct pred_curve *curve)
 {
+    struct curvecap cap;
     struct pred_job job;
 
     demand_job(member, &job);
     if (pred_learner_curve(&member->learner, &job, ncores, curve) < 0)
         return -1;
-    if (member->quota > 0)
-        bound_by_quota(curve, (double)member->quota);
+    curvecap_of_verdict(&member->verdict, &cap);
+    curvecap_apply(&cap, curve);
+    curvecap_of_quota((double)member->quota, &cap);
+    curvecap_apply(&cap, curve);
     return 0;
 }
 
 void demand_remember(struct member *member, bool loaders)
 {
+    struct curvecap cap;
+
     member->decided_demand = (float)member->learner.demand;
     member->decided_gpu_rate = (float)member->learner.gpu_rate;
     member->decided_loaders = loaders;
+    curvecap_of_verdict(&member->verdict, &cap);
+    member->decided_cap = (uint16_t)cap.cores;
 }
 
 /* Unknown and known differ; two unknowns do not. */
@@ -180,9 +187,19 @@ static bool moved(double before, double now, double fraction)
     return fabs(now - before) > fraction * fmax(fabs(before), 0.5);
 }
 
+/* Is the curve flat from elsewhere on, or no longer, since it was decided? By a core it may waver.
+ */
+static bool cap_moved(const struct member *member)
+{
+    struct curvecap cap;
+
+    curvecap_of_verdict(&member->verdict, &cap);
+    return abs((int)cap.cores - (int)member->decided_cap) > 1;
+}
+
 bool demand_changed(const struct member *member, bool loaders, double fraction)
 {
-    return loaders != member->decided_loaders ||
+    return cap_moved(member) || loaders != member->decided_loaders ||
            moved((double)member->decided_demand, member->learner.demand, fraction) ||
            moved((double)member->decided_gpu_rate, member->learner.gpu_rate, fraction);
 }

@@ -30,6 +30,10 @@ void demand_observe(struct member *member, const struct msg_report *report, uint
 /* T(c) for c = 0..ncores; 0, or -1 (errno). */
 int demand_curve(const struct member *member, unsigned ncores, struct pred_curve *curve);
 
+/* From which number of cores on its curve is flat because of its verdict or a quota, and which of
+ * them says so; false: it is not. */
+bool demand_cap(const struct member *member, unsigned *cores, enum pred_limit *limit);
+
 /* What the learner knows now is what the next decision uses. */
 void demand_remember(struct member *member, bool loaders);
 

@@ -95,6 +95,7 @@ struct member {
     float decided_demand, decided_gpu_rate; /* what the learner knew then; NAN unknown */
     float sent_demand;                      /* and when its state was last sent */
     bool decided_loaders;
+    uint16_t decided_cap; /* cores from which its verdict made its curve flat */
     unsigned moves;
     char *reason;
     struct history *history;

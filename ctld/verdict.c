@@ -139,6 +139,8 @@ static struct signs read_signs(const struct verdict_state *s)
     double queue = s->queue > 0 ? (double)s->queue : 0, busy = (double)s->busy;
     double could = fmin(cores, fmax(workers, use));
     double fed = s->clocked ? FED_CLOCKED : FED;
+    /* It stands when the cores beyond its workers have been taken away. */
+    double spare = s->kind == VERDICT_WORKER_LIMITED ? 0.5 : -0.5;
 
     return (struct signs){
         .fed = busy >= fed,
@@ -146,7 +148,7 @@ static struct signs read_signs(const struct verdict_state *s)
                 use + queue >= SATURATED * could,
         .waiting = queue > use && use + queue >= ASLEEP * could,
         .throttled = use + (double)s->main_use >= SATURATED * (double)s->cpu_limit,
-        .all_busy = use + queue >= WORKERS_BUSY * workers && workers < cores - 0.5,
+        .all_busy = use + queue >= WORKERS_BUSY * workers && workers < cores + spare,
         .storage = (double)s->io_wait >= fmax(0.3, IO_SHARE * workers),
         .asleep = use + queue < ASLEEP * fmin(cores, workers),
         .nobody = !s->gpus && isnan(s->busy) && (double)s->main_use < ASLEEP,

@@ -12,7 +12,12 @@ const char *pred_limit_name(enum pred_limit limit)
         return "workers";
     case PRED_LIMIT_IO:
         return "io";
+    case PRED_LIMIT_MAIN_THREAD:
+        return "main-thread";
+    case PRED_LIMIT_QUOTA:
+        return "quota";
     case PRED_LIMIT_UNKNOWN:
+    case PRED_LIMITS:
         break;
     }
     return "unknown";

@@ -43,7 +43,11 @@ enum pred_limit {
     PRED_LIMIT_GPU,     /* computing and exchanging gradients: data is never late */
     PRED_LIMIT_LOADER,  /* loader cores: more would help */
     PRED_LIMIT_WORKERS, /* the program runs fewer workers than cores */
-    PRED_LIMIT_IO       /* storage */
+    PRED_LIMIT_IO,      /* storage */
+    /* not of the model; said of a curve by those who know (the controller) */
+    PRED_LIMIT_MAIN_THREAD, /* the program's main thread takes no more */
+    PRED_LIMIT_QUOTA,       /* a CPU bandwidth limit of the step */
+    PRED_LIMITS
 };
 
 /* T(c) for c = 0..ncores. Owns its arrays: pred_curve_free(). */

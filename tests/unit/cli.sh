@@ -215,6 +215,7 @@ like "$out" '^ +8 .*#+-* *\| +gpu +<- now *$|^ +8 .*#+-* *\| +loader +<- now *$'
 like "$out" '^  at the margin: limited by (gpu|loader); a core more would bring \+35\.3; a core less would cost 51\.9 samples/s$' \
     "what one core more or less would change"
 like "$out" '^ +6 .*<- own *$' "and the own one"
+like "$out" 'flat +more than 10 cores would bring nothing: limited by io$' "from where on more cores bring nothing"
 like "$out" '1 min 1 s +8 +1-6,9-10 +13\.0 leaves two cores idle' "the history"
 call explain 12.0 "$ask" --json
 if command -v python3 > /dev/null; then
