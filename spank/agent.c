@@ -91,6 +91,7 @@ struct agent {
     uint64_t backoff_ms;
     uint64_t lost_ms; /* when a controller that managed us was lost, 0 never */
     bool silent;      /* the loss of contact has been logged */
+    bool blind;       /* that the tasks cannot be listed has been logged */
     uint64_t retry_ms, phase_deadline_ms;
     uint64_t lease_until_ms; /* NEVER: there is nothing that a silence could end */
     uint64_t report_at_ms, scan_at_ms, stopped_at_ms;
@@ -217,12 +218,25 @@ static void check_cpusets(struct agent *a)
     (void)cpuset_mend(&a->node, &a->tasks.fs);
 }
 
+/* A step without tasks is on its way out; all else is for admins, once. */
+static void tell_blind(struct agent *a, int error)
+{
+    if (error == ESRCH || error == ENOENT || a->blind) {
+        log_debug("the step's tasks cannot be listed: %s", strerror(error));
+        return;
+    }
+    log_warning("the step's tasks cannot be listed: %s; tried again", strerror(error));
+    a->blind = true;
+}
+
 /* Find tasks that are new and bring them where the others are. */
 static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *result)
 {
     uint64_t now = clock_monotonic_ms(), from_ns = clock_monotonic_ns();
     if (tasks_scan(&a->tasks, depth, boot_ms()) < 0)
-        log_debug("the step's tasks cannot be listed: %s", strerror(errno));
+        tell_blind(a, errno);
+    else
+        a->blind = false;
     if (a->clients.npending > 0) {
         clients_announce(&a->clients, &a->tasks);
         tasks_classify(&a->tasks, boot_ms());

@@ -6,6 +6,7 @@
 #include "log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1051,9 +1052,32 @@ void tasks_classify(struct tasks *t, uint64_t boot_ms)
     classify_threads(t);
 }
 
+/* Without file descriptors to spare (a scan has that many open at a time, at most) every process
+ * would look as if it had ended. */
+static bool can_look(const struct tasks *t)
+{
+    int fds[4];
+    size_t n = 0;
+    int error = 0;
+
+    while (n < sizeof(fds) / sizeof(fds[0]) && error == 0) {
+        fds[n] = openat(t->fs.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fds[n] >= 0)
+            n++;
+        else
+            error = errno;
+    }
+    while (n > 0)
+        close(fds[--n]);
+    errno = error;
+    return error == 0;
+}
+
 int tasks_scan(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms)
 {
     bool was_cut = t->cut;
+    if (!can_look(t))
+        return -1;
     t->scan++;
     t->cut = false;
     if (scan_processes(t, depth, boot_ms) < 0 || scan_threads(t, depth) < 0)

@@ -138,7 +138,7 @@ void tasks_free(struct tasks *tasks);
  * Look for processes and threads and classify them. FULL looks at all anew; NEWCOMERS takes what is
  * known as it is and looks at what has been added, which is quick. boot_ms: milliseconds since
  * boot, the clock of start times. 0, or -1 if nothing could be listed (ENOMEM, or no process is
- * left).
+ * left; EMFILE, ENFILE: what was known stays).
  */
 enum tasks_depth { TASKS_FULL, TASKS_NEWCOMERS };
 int tasks_scan(struct tasks *tasks, enum tasks_depth depth, uint64_t boot_ms);

@@ -62,6 +62,13 @@ test_compile() {
     }
 }
 
+# Compile a library that stands beside the tests, to be preloaded, before there is a cluster: prints its path.
+test_preload() {
+    local path=$ADL_BUILDDIR/slurm-preload-$1.so
+    "${CC:-cc}" -O2 -std=gnu11 -pthread -shared -fPIC -o "$path.$$" "$testlib_here/$1.c" -ldl >&2 &&
+        mv "$path.$$" "$path" && echo "$path"
+}
+
 adloader() { timeout 10 "$(program adloader)" "$@"; }
 
 # Run a command with a limit; its output is in $timed_output, exit status in $timed_status, and the
