@@ -23,7 +23,7 @@ salloc_srun() { salloc "${as[@]}" -n1 srun sh -c 'sleep 1; exit 6'; }
 kind "salloc and srun in it" "0.0:1/1" salloc_srun
 
 # A shell on a terminal, which reads what is typed.
-interactive() { script -qec "salloc ${as[*]} -n1" /dev/null < <(sleep 1.5; echo 'exit 7'; sleep 1); }
+interactive() { SHELL=/bin/bash script -qec "salloc ${as[*]} -n1" /dev/null < <(sleep 1.5; echo 'exit 7'; sleep 1); }
 kind "salloc's interactive step" "0.interactive:1/1" interactive
 
 pty() { script -qec "srun ${as[*]} -n1 --pty sh -c 'sleep 1; exit 8'" /dev/null; }
