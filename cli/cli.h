@@ -62,6 +62,7 @@ extern const struct cli_command cli_command_simulate;
 extern const struct cli_command cli_command_predict;
 extern const struct cli_command cli_command_profile;
 extern const struct cli_command cli_command_calibrate;
+extern const struct cli_command cli_command_doctor;
 
 /*
  * The value of one of the command's own options: NULL if it was not given, "" for a flag that was.

@@ -1,10 +1,13 @@
 # cli/: the adloader tool, one file a subcommand; cli.h says how to add one. All but main() is a
-# library, for the tests.
+# library, for the tests. It links what of the plugin does not know SPANK, for adloader doctor.
 noinst_LTLIBRARIES += libadl_cli.la
 libadl_cli_la_SOURCES = \
 	cli/cli.c cli/cli.h \
 	cli/client.c cli/client.h \
+	cli/command.c cli/command.h \
 	cli/doc.c cli/doc.h \
+	cli/doctor.c cli/doctor.h cli/doctor_control.c cli/doctor_node.c cli/doctor_plugin.c \
+	cli/doctor_slurm.c cli/elfword.c cli/elfword.h cli/plugstack.c cli/plugstack.h \
 	cli/strict.c cli/strict.h \
 	cli/number.c cli/number.h \
 	cli/suggest.c cli/suggest.h \
@@ -19,10 +22,10 @@ libadl_cli_la_SOURCES = \
 	cli/report.c cli/sacct.c cli/sacct.h \
 	cli/top.c \
 	cli/topology.c
-libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli \
+libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli -I$(top_srcdir)/spank \
 	-DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 libadl_cli_la_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS) $(JPEG_CFLAGS)
-ADL_CLI_LIBS = libadl_cli.la libadl_record.la libadl_ctld.la libadl_alloc.la libadl_predictor.la libadl_conf.la libadl_common.la \
+ADL_CLI_LIBS = libadl_cli.la libadl_record.la libadl_ctld.la libadl_alloc.la libadl_predictor.la libadl_spank.la libadl_conf.la libadl_common.la \
 	$(JSON_C_LIBS) $(MUNGE_LIBS) $(JPEG_LIBS)
 
 bin_PROGRAMS += adloader

@@ -25,6 +25,7 @@ static const struct cli_command *const commands[] = {
     &cli_command_predict,
     &cli_command_profile,
     &cli_command_calibrate,
+    &cli_command_doctor,
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -125,13 +125,14 @@ static bool is_stale(const char *path)
     return refused;
 }
 
-unsigned clients_sweep(const char *rundir)
+/* Count the stale sockets, those that could be removed if that is wanted. -1: cannot be read. */
+static int walk(const char *rundir, bool remove_them)
 {
-    unsigned removed = 0;
+    int found = 0;
     const struct dirent *entry;
     DIR *dir = opendir(rundir);
     if (dir == NULL)
-        return 0;
+        return -1;
     while ((entry = readdir(dir)) != NULL) {
         char path[PATH_MAX];
         size_t length = strlen(entry->d_name);
@@ -139,11 +140,23 @@ unsigned clients_sweep(const char *rundir)
             strcmp(entry->d_name + length - 5, ".sock") != 0)
             continue;
         int n = snprintf(path, sizeof path, "%s/%s", rundir, entry->d_name);
-        if (n > 0 && (size_t)n < sizeof path && is_stale(path) && unlink(path) == 0)
-            removed++;
+        if (n > 0 && (size_t)n < sizeof path && is_stale(path) &&
+            (!remove_them || unlink(path) == 0))
+            found++;
     }
     closedir(dir);
-    return removed;
+    return found;
+}
+
+unsigned clients_sweep(const char *rundir)
+{
+    int removed = walk(rundir, true);
+    return removed > 0 ? (unsigned)removed : 0;
+}
+
+int clients_leftovers(const char *rundir)
+{
+    return walk(rundir, false);
 }
 
 /* ---- life ---- */

@@ -60,6 +60,9 @@ int clients_listen(const char *path, uid_t uid, char *error, size_t error_size);
  */
 unsigned clients_sweep(const char *rundir);
 
+/* How many of them there are; -1 with errno: rundir cannot be read. */
+int clients_leftovers(const char *rundir);
+
 void clients_init(struct clients *c, int listener, uid_t uid);
 void clients_free(struct clients *c);
 

@@ -10,8 +10,8 @@ tests_unit_test_cli_SOURCES = tests/unit/test_cli.c
 tests_unit_test_cli_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/cli
 tests_unit_test_cli_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_cli_LDADD = $(ADL_CLI_LIBS) $(CMOCKA_LIBS)
-TESTS += tests/unit/test_cli tests/unit/cli.sh tests/unit/etc.sh tests/unit/man.sh
-EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/etc.sh tests/unit/man.sh \
+TESTS += tests/unit/test_cli tests/unit/cli.sh tests/unit/doctor.sh tests/unit/etc.sh tests/unit/man.sh
+EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/doctor.sh tests/unit/etc.sh tests/unit/man.sh \
 	tests/unit/data/cli/status.json tests/unit/data/cli/explain.json
 
 # predictor

@@ -1,0 +1,262 @@
+/* adloader doctor: adloader.conf, its folders, munge, and the way to the controllers. */
+#include "config.h"
+
+#include "doctor.h"
+
+#include "client.h"
+#include "conf.h"
+#include "doc.h"
+#include "status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <libgen.h>
+#include <limits.h>
+#include <munge.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MUNGE_MS 8000u
+
+/* ---- adloader.conf and the controller's folders --------------------------------------------- */
+
+static const char *conf_file(const struct doctor *d)
+{
+    return d->cli->config != NULL ? d->cli->config : CONF_DEFAULT_FILE;
+}
+
+/* Topologies and learned profiles are kept there; without it they are learned anew. */
+static void check_state_dir(struct doctor *d)
+{
+    const char *folder = d->conf->state_dir;
+    struct statvfs space;
+    struct stat st;
+
+    if (folder[0] == '\0') {
+        doctor_say(d, DOCTOR_OK, "StateDir", "", "none: nothing is kept over a restart");
+        return;
+    }
+    if (lstat(folder, &st) < 0) {
+        char copy[PATH_MAX];
+
+        (void)snprintf(copy, sizeof(copy), "%s", folder);
+        if (errno == ENOENT && access(dirname(copy), W_OK) == 0)
+            doctor_say(d, DOCTOR_OK, "StateDir", "", "%s is made when the controller starts",
+                       folder);
+        else
+            doctor_say(d, DOCTOR_PROBLEM, "StateDir", "make the folder, or set StateDir",
+                       "%s is not there, and cannot be made: %s", folder, strerror(errno));
+        return;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        doctor_say(d, DOCTOR_PROBLEM, "StateDir", "set StateDir to a folder", "%s is no folder",
+                   folder);
+    } else if (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        doctor_say(d, DOCTOR_PROBLEM, "StateDir", "chown root and chmod 755 it",
+                   "others than root can write to %s", folder);
+    } else if (d->root && access(folder, W_OK) < 0) {
+        doctor_say(d, DOCTOR_PROBLEM, "StateDir", "mount it writable, or set StateDir",
+                   "%s cannot be written to: %s", folder, strerror(errno));
+    } else if (statvfs(folder, &space) == 0 && space.f_bavail < 16) {
+        doctor_say(d, DOCTOR_PROBLEM, "StateDir", "make room there", "the disk of %s is full",
+                   folder);
+    } else {
+        doctor_say(d, DOCTOR_OK, "StateDir", "", "%s", folder);
+    }
+}
+
+/* The socket that the tool and the agents of this host use: everybody may ask there. */
+static void check_socket(struct doctor *d)
+{
+    const char *path = d->conf->socket;
+    struct stat st;
+
+    if (lstat(path, &st) < 0) {
+        if (errno != ENOENT) /* an absent one is told with the controller that does not answer */
+            doctor_say(d, DOCTOR_PROBLEM, "ControllerSocket", "chmod 755 its folders",
+                       "cannot look at %s: %s", path, strerror(errno));
+        return;
+    }
+    if (!S_ISSOCK(st.st_mode))
+        doctor_say(d, DOCTOR_PROBLEM, "ControllerSocket", "remove it, or set ControllerSocket",
+                   "%s is no socket", path);
+    else if ((st.st_mode & 0666) != 0666)
+        doctor_say(d, DOCTOR_WARNING, "ControllerSocket", "restart adloaderctld, which sets it",
+                   "mode %03o of %s keeps users from asking; it should be 666",
+                   (unsigned)(st.st_mode & 0777), path);
+    else
+        doctor_say(d, DOCTOR_OK, "ControllerSocket", "", "%s, mode 666", path);
+}
+
+void doctor_check_conf(struct doctor *d)
+{
+    char error[1024] = "";
+
+    d->conf = conf_read(d->cli->config, error, sizeof(error));
+    if (d->conf == NULL) {
+        doctor_say(d, DOCTOR_PROBLEM, "adloader.conf",
+                   "correct it; adloaderctld --check-config says when it is good",
+                   "%s is refused: %s", conf_file(d), error);
+        return;
+    }
+    doctor_say(d, DOCTOR_OK, "adloader.conf", "", "%s%s", conf_file(d),
+               access(conf_file(d), F_OK) == 0 ? " is good" : " is not there: all defaults");
+    check_state_dir(d);
+    check_socket(d);
+}
+
+/* ---- munge --------------------------------------------------------------------------------- */
+
+/* 0, or 1 with why not. */
+static int try_munge(const void *argument, char *text, size_t size)
+{
+    const char *socket = argument, *why = NULL;
+    munge_ctx_t context = munge_ctx_create();
+    char *credential = NULL;
+    munge_err_t result = EMUNGE_NO_MEMORY;
+    uid_t uid;
+    gid_t gid;
+
+    if (context != NULL)
+        result = EMUNGE_SUCCESS;
+    if (result == EMUNGE_SUCCESS && socket[0] != '\0')
+        result = munge_ctx_set(context, MUNGE_OPT_SOCKET, socket);
+    if (result == EMUNGE_SUCCESS)
+        result = munge_encode(&credential, context, NULL, 0);
+    if (result == EMUNGE_SUCCESS)
+        result = munge_decode(credential, context, NULL, NULL, &uid, &gid);
+    if (result == EMUNGE_SUCCESS)
+        return 0;
+    if (context != NULL)
+        why = munge_ctx_strerror(context);
+    (void)snprintf(text, size, "%s", why != NULL ? why : munge_strerror(result));
+    return 1;
+}
+
+static bool needs_munge(const struct doctor *d)
+{
+    for (unsigned i = 0; i < d->args.ncontrollers; i++)
+        if (!d->args.controllers[i].local)
+            return true;
+    return d->conf != NULL && strcmp(d->conf->listen_address, "none") != 0;
+}
+
+/* False: no credential is to be had. */
+static bool check_munge(struct doctor *d)
+{
+    const char *socket = d->args.munge_socket;
+    char text[512];
+
+    if (!needs_munge(d))
+        return true;
+    if (socket[0] == '\0' && d->conf != NULL)
+        socket = d->conf->munge_socket;
+    switch (doctor_bounded(try_munge, socket, MUNGE_MS, text, sizeof(text))) {
+    case 0:
+        doctor_say(d, DOCTOR_OK, "munge", "", "a credential was made and read");
+        return true;
+    case 1:
+        doctor_say(d, DOCTOR_PROBLEM, "munge",
+                   "see that munged runs here with the cluster's key (systemctl status munge), and "
+                   "that munge_socket= or MungeSocket names its socket",
+                   "no credential: %s", text);
+        return false;
+    default:
+        doctor_say(d, DOCTOR_PROBLEM, "munge", "restart munged",
+                   "munged%s%s does not answer within %u s", socket[0] != '\0' ? " at " : "",
+                   socket, MUNGE_MS / 1000);
+        return false;
+    }
+}
+
+/* ---- controllers --------------------------------------------------------------------------- */
+
+/* Is the node, by the name of this host, known without its topology? */
+static bool is_flat(json_object *nodes, const char *host)
+{
+    for (size_t i = 0; i < doc_count(nodes); i++) {
+        json_object *node = doc_at(nodes, i);
+        const char *name = doc_text(node, "name"), *topology = doc_text(node, "topology");
+
+        if (name != NULL && strcmp(name, host) == 0)
+            return topology != NULL && strcmp(topology, "flat") == 0;
+    }
+    return false;
+}
+
+static void look_at_answer(struct doctor *d, const char *shown, json_object *document)
+{
+    const char *version = doc_text(doc_member(document, "controller"), "version");
+    char host[256] = "";
+
+    if (version == NULL || strcmp(version, PACKAGE_VERSION) != 0)
+        doctor_say(d, DOCTOR_WARNING, "controller",
+                   "install the same release of adloader on all hosts",
+                   "%s is version %s, and this host has " PACKAGE_VERSION, shown,
+                   version != NULL ? version : "unknown");
+    else
+        doctor_say(d, DOCTOR_OK, "controller", "", "%s answers, version %s", shown, version);
+    if ((d->roles & DOCTOR_NODE) == 0 || gethostname(host, sizeof(host) - 1) < 0)
+        return;
+    host[strcspn(host, ".")] = '\0';
+    if (is_flat(doc_member(document, "nodes"), host))
+        doctor_say(
+            d, DOCTOR_WARNING, "topology", "restart slurmd here, or run adloader topology --export",
+            "the controller knows no topology of %s: it takes all cores there for equal", host);
+}
+
+static void check_address(struct doctor *d, const char *text, const char *munge_socket)
+{
+    const struct status_filter all = {NULL, NULL};
+    struct client_address address;
+    json_object *document;
+    char error[1024];
+
+    if (client_address_parse(text, &address, error, sizeof(error)) < 0) {
+        doctor_say(d, DOCTOR_PROBLEM, "controller", "", "%s", error);
+        return;
+    }
+    (void)snprintf(address.munge_socket, sizeof(address.munge_socket), "%s", munge_socket);
+    document = status_fetch(&address, &all, error, sizeof(error));
+    if (document != NULL)
+        look_at_answer(d, address.shown, document);
+    else if (strstr(error, "xpired") != NULL || strstr(error, "ewound") != NULL)
+        doctor_say(d, DOCTOR_PROBLEM, "controller", "set the clocks of both hosts (chrony, ntp)",
+                   "%s", error);
+    else if (d->args.ncontrollers > 1)
+        doctor_say(d, DOCTOR_WARNING, "controller",
+                   "start adloaderctld there, if it is not meant to be the one in reserve", "%s",
+                   error);
+    else
+        doctor_say(d, DOCTOR_PROBLEM, "controller",
+                   "start adloaderctld there, or correct controller=", "%s", error);
+    json_object_put(document);
+}
+
+/* That of the plugin's line, or without one what the tool itself would ask. */
+void doctor_check_contact(struct doctor *d)
+{
+    bool own = false, munge = check_munge(d);
+    char text[512];
+
+    for (unsigned i = 0; d->line.lines > 0 && i < d->args.ncontrollers; i++) {
+        const struct endpoint *e = &d->args.controllers[i];
+
+        (void)args_endpoint_name(e, text, sizeof(text));
+        if (e->local || munge)
+            check_address(d, text, d->args.munge_socket);
+        else
+            doctor_say(d, DOCTOR_WARNING, "controller", "mend munge first",
+                       "%s was not asked, for lack of a credential", text);
+        own = own || (d->conf != NULL && e->local && strcmp(e->path, d->conf->socket) == 0);
+    }
+    if (d->conf == NULL || own)
+        return;
+    (void)snprintf(text, sizeof(text), "unix:%s", d->conf->socket);
+    check_address(d, text, "");
+}
