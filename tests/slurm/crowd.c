@@ -4,6 +4,7 @@
  * else.
  *
  *     crowd processes N [WORK_US [EVERY_MS]]   N forked workers; one that ends is replaced
+ *     crowd restless N [WORK_US [EVERY_MS]]    N forked workers that put their mask back each time
  *     crowd threads N [WORK_US [EVERY_MS]]     N threads with a loader's name
  *     crowd churn TOTAL ALIVE LIFE_MS          workers that live up to LIFE_MS, ALIVE at a time,
  *                                              TOTAL in all; says "churned" when they are through
@@ -12,8 +13,10 @@
  *
  * It runs until it is killed; workers end with their parent, but for orphans.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +32,7 @@
 #define STACK_BYTES   (64u * 1024u)
 
 static long work_us = 200, every_ms = 100;
+static bool restless;
 
 static void die(const char *what)
 {
@@ -59,9 +63,20 @@ static void rest(long ms)
     (void)nanosleep(&t, NULL);
 }
 
+/* What a program does that manages its affinity itself. */
+static void put_mask_back(const cpu_set_t *first)
+{
+    if (restless && sched_setaffinity(0, sizeof *first, first) < 0)
+        die("sched_setaffinity");
+}
+
 static void work_for_good(long us, long ms)
 {
+    cpu_set_t first;
+    if (sched_getaffinity(0, sizeof first, &first) < 0)
+        die("sched_getaffinity");
     for (;;) {
+        put_mask_back(&first);
         compute(us);
         rest(ms);
     }
@@ -160,13 +175,15 @@ int main(int argc, char **argv)
 {
     const char *form = argc > 2 ? argv[1] : "";
     long n = number(argv, argc, 2, 1);
-    if (strcmp(form, "processes") == 0 || strcmp(form, "threads") == 0) {
+    if (strcmp(form, "processes") == 0 || strcmp(form, "threads") == 0 ||
+        strcmp(form, "restless") == 0) {
+        restless = form[0] == 'r';
         work_us = number(argv, argc, 3, work_us);
         every_ms = number(argv, argc, 4, every_ms);
-        if (form[0] == 'p')
-            start_workers(n, true);
-        else
+        if (form[0] == 't')
             start_threads(n);
+        else
+            start_workers(n, true);
     } else if (strcmp(form, "churn") == 0) {
         churn(n, number(argv, argc, 3, 1), number(argv, argc, 4, 100));
     } else if (strcmp(form, "orphans") == 0) {
@@ -178,7 +195,7 @@ int main(int argc, char **argv)
         }
         return 0;
     } else {
-        fprintf(stderr, "usage: crowd processes|threads N [WORK_US [EVERY_MS]]\n"
+        fprintf(stderr, "usage: crowd processes|restless|threads N [WORK_US [EVERY_MS]]\n"
                         "       crowd churn TOTAL ALIVE LIFE_MS\n"
                         "       crowd orphans N SECONDS\n");
         return 2;
