@@ -2,7 +2,7 @@
 #
 # Input: run.tsv files, tab-separated: policy repeat job model at begin end samples seconds rate busy
 # ms-a-sample moves mean-cores; times in seconds since the first submission.
-# Variables: order (policies, in the table's order), section (summary, jobs, speed or tsv).
+# Variables: order (policies, in the table's order), section (summary, jobs, own, speed, overview or tsv), title.
 #
 # A ratio T/T-even compares a job's rate in one run with its mean rate over all runs under even; so that
 # policy itself has 1, with the spread of its repeats.
@@ -52,7 +52,7 @@ BEGIN { FS = "\t"; npolicies = split(order, policy, " ") }
     note("rate" SUBSEP $1 SUBSEP $3, $10)
     note("ms" SUBSEP $1 SUBSEP $4, $12)
     note("cores" SUBSEP $1 SUBSEP $3, $14)
-    note("overhead", $7 - $6 - $9)
+    note("overhead" SUBSEP $1, $7 - $6 - $9)
     if (!($4 in seen_model)) { seen_model[$4] = 1; nmodels++; model[nmodels] = $4 }
 }
 
@@ -125,6 +125,45 @@ function ratio(name, base,    b) {
     return b ? sprintf("%.3f", mean("rate" SUBSEP "gpu-busy" SUBSEP name) / b) : "-"
 }
 
+# How far a job's mean rates under gpu-busy and static are apart, in standard errors of that difference.
+function apart_in_errors(name,    g, s, error) {
+    g = "rate" SUBSEP "gpu-busy" SUBSEP name; s = "rate" SUBSEP "static" SUBSEP name
+    if (n[g] < 2 || n[s] < 2) return 0
+    error = sqrt(deviation(g) ^ 2 / n[g] + deviation(s) ^ 2 / n[s])
+    return error ? (mean(g) - mean(s)) / error : 0
+}
+
+# Is a job slower than with its own cores?
+function below_own(    j, r, worst, slower) {
+    for (j = 1; j <= njobs; j++) {
+        r = mean("rate" SUBSEP "static" SUBSEP job[j])
+        if (!r) return
+        r = mean("rate" SUBSEP "gpu-busy" SUBSEP job[j]) / r
+        if (!worst || r < worst) { worst = r; least = job[j] }
+        if (apart_in_errors(job[j]) < -2)
+            slower = slower sprintf("%s %s (%+.1f %%)", slower ? "," : "", job[j], 100 * (r - 1))
+    }
+    printf "The job that fares worst under gpu-busy, %s, has %.1f %% of the rate with its own cores (static). ", least, 100 * worst
+    if (slower) print "Slower by more than two\nstandard errors:" slower "."
+    else print "No job is slower\nby more than two standard errors."
+}
+
+# One row of a table of several series.
+function overview(    j, r, worst, i, base, line) {
+    line = "| " title " |"
+    for (i = 1; i <= 2; i++) {
+        base = i == 1 ? "static" : "even"
+        line = line sprintf(" %s | %s | %s | %s |", percent("aggregate" SUBSEP "gpu-busy", "aggregate" SUBSEP base),
+            percent("busy" SUBSEP "gpu-busy", "busy" SUBSEP base), percent("makespan" SUBSEP "gpu-busy", "makespan" SUBSEP base),
+            percent("completion" SUBSEP "gpu-busy", "completion" SUBSEP base))
+    }
+    for (j = 1; j <= njobs; j++) {
+        r = ratio(job[j], "static")
+        if (r != "-" && (!worst || r < worst)) worst = r
+    }
+    printf "%s %s | %s |\n", line, cell("own" SUBSEP "gpu-busy", 3), worst ? worst : "-"
+}
+
 # CPU time of a sample as the jobs saw it: it grows when the machine itself gets slower.
 function speed(    i, m, p, v, low, top, apart) {
     printf "| CPU ms a sample |"
@@ -152,7 +191,9 @@ function speed(    i, m, p, v, low, top, apart) {
         print ": the machine itself was\nnot steady (other work on its host), and differences of this size between the policies say nothing of them."
     else
         print "."
-    printf "\nFrom the start of a job's batch script to its end, %s s passed in which it did not train\n(srun, start and end of the program).\n", cell("overhead", 2)
+    printf "\nFrom the start of a job's batch script to its end, so many seconds passed in which it did not train (srun,\nstart and end of the program):"
+    for (i = 1; i <= npolicies; i++) printf "%s %s %s", (i > 1 ? "," : ""), policy[i], cell("overhead" SUBSEP policy[i], 2)
+    print "."
 }
 
 function table(    i, p) {
@@ -167,6 +208,8 @@ END {
     gather()
     if (section == "summary") summary()
     if (section == "jobs") job_table()
+    if (section == "own") below_own()
     if (section == "speed") speed()
+    if (section == "overview") overview()
     if (section == "tsv") table()
 }

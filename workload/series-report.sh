@@ -47,7 +47,8 @@ collect() {
 
 subtract() { awk "BEGIN { printf \"%.3f\", $1 - $2 }"; }
 
-metrics() { awk -v order="$(policies_of "$1")" -v section="$2" -f "$here/series-metrics.awk" "$1"/runs/*/run.tsv; }
+# metrics FOLDER SECTION [TITLE]
+metrics() { awk -v order="$(policies_of "$1")" -v section="$2" -v title="${3:-}" -f "$here/series-metrics.awk" "$1"/runs/*/run.tsv; }
 
 # The stretches of time in which a job had the same cores, cut at each line of progress: from to cores busy
 stretches='
@@ -73,20 +74,31 @@ machine_table() {
     echo "|---|---|"
     awk -F'\t' '{ printf "| %s | %s |\n", $1, $2 }' "$1/machine.tsv"
     echo
-    echo "| model | samples/s, one core | samples/s, all cores | contention factor | GPU, samples/s |"
-    echo "|---|---|---|---|---|"
-    awk -F'\t' '{ printf "| %s | %.2f | %.2f | %.4f | %.2f |\n", $1, $2, $3, $4, $5 }' "$1/models.tsv"
+    echo "A job of each model, before and after the series, without Slurm and adloader, the other cores kept busy by the same"
+    echo "loader; its GPU's rate follows from the demand in the description and the loader's rate measured here:"
+    echo
+    echo "| model | GPU, samples/s | loader without a GPU, one core | trains with cores: samples/s before, after |"
+    echo "|---|---|---|---|"
+    awk -F'\t' '
+        FNR == NR { if (!(($1, $3) in rate)) { n[$1]++; at[$1, n[$1]] = $3 } rate[$1, $3] = rate[$1, $3] sprintf(rate[$1, $3] == "" ? "%.1f" : ", %.1f", $4); next }
+        { line = ""; for (i = 1; i <= n[$1]; i++) line = line sprintf("%s%d: %s", i > 1 ? "; " : "", at[$1, i], rate[$1, at[$1, i]])
+          printf "| %s | %.2f | %.2f | %s |\n", $1, $3, $2, line }' "$1/curves.tsv" "$1/models.tsv"
 }
 
 simulated_rows() {
     jq -r '.policies[] | [(if .policy == "slots" then "static" else .policy end), .samples_per_s, .mean_rate_over_even, 100 * .mean_gpu_busy_share, .makespan_s, .mean_completion_s] | @tsv' "$1/simulated.json"
 }
 
+simulated_time() { sed -n "s/^nodes .* $1=\([0-9.]*\).*/\1/p" "$2/trace.txt"; }
+
 comparison() {
     if [[ ! -s $1/simulated.json ]]; then
         echo "The simulator was not run."
         return
     fi
+    echo "The simulator knows the curves above (mean of before and after), from the static runs that a job holds its cores for"
+    echo "$(simulated_time start_s "$1") s before it trains and $(simulated_time end_s "$1") s after, and that a new job's cores stay for $(simulated_time learn_s "$1") s."
+    echo
     echo "| policy | makespan s: measured | simulated | | samples/s: measured | simulated | | GPU-busy %: measured | simulated |"
     echo "|---|---|---|---|---|---|---|---|---|"
     { simulated_rows "$1" | sed 's/^/S\t/' && metrics "$1" tsv | sed 's/^/M\t/'; } |
@@ -117,6 +129,8 @@ report() {
     echo "### Job by job"
     echo
     metrics "$folder" jobs
+    echo
+    metrics "$folder" own
     echo
     echo "### Simulated against measured"
     echo
@@ -175,6 +189,36 @@ real, and so are Slurm, the kernel's masks and the network between ranks. Data l
 What was not tried: real GPUs, several nodes, PyTorch's loaders in a series, jobs that are bound by storage, and
 other series than those below.
 TEXT
+    [[ ! -e $here/../docs/evaluation-resize.md ]] || printf '\nWhat a change of cores costs a single job: [Resizing](evaluation-resize.md).\n'
+}
+
+# overview FOLDER...
+overview() {
+    local folder
+    cat <<'TEXT'
+
+## What was won, and where nothing can be
+
+gpu-busy, adloader's default, against the cores as Slurm gave them and against an even split:
+
+| series | static: samples/s | GPU-busy | makespan | completion | even: samples/s | GPU-busy | makespan | completion | mean T/T-own | worst job's T/T-own |
+|---|---|---|---|---|---|---|---|---|---|---|
+TEXT
+    for folder in "$@"; do
+        metrics "$folder" overview "[$(basename "$folder")](#$(basename "$folder"))"
+    done
+    cat <<'TEXT'
+
+- Won is what loaders of some jobs leave idle while those of others want more than they have. Both kinds have to run
+  on the same node at the same time; a core of a job that has ended belongs to nobody and is not lent.
+- The jobs that get cores win; those that lend them win nothing and should lose nothing.
+- Where every job wants more than its even share (hungry) nothing can be won by any division that harms nobody, and
+  the differences there show how much of the others is noise and what adloader itself costs.
+- The makespan falls by less than the rates rise, or not at all: the last jobs of a series run with few neighbours,
+  a job whose GPU is the limit takes as long as before, and starting and ending a job takes as long as it takes.
+- A new job keeps its own cores until its demand has been seen, for about five seconds; of jobs as short as these that
+  is a third of their life, of real ones nothing.
+TEXT
 }
 
 write_evaluation() {
@@ -187,6 +231,7 @@ write_evaluation() {
     mkdir -p "$here/../docs"
     {
         introduction
+        overview "${folders[@]}"
         for folder in "${folders[@]}"; do
             name=evaluation-$(basename "$folder").svg
             cp "$folder/timeline.svg" "$here/../docs/$name" || return
