@@ -14,7 +14,7 @@ enum slot_state { SLOT_FREE, SLOT_FULL };
 struct feed {
     struct batches *queue;
     struct gpu *gpu;
-    bool threaded;
+    bool threaded, repeat;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -53,6 +53,13 @@ static void end(struct feed *feed, bool failed)
     (void)pthread_mutex_unlock(&feed->lock);
 }
 
+/* The batch's place in memory is free for another; one that is not let go is taken again. */
+static void let_go(struct feed *feed)
+{
+    if (!feed->repeat)
+        batches_release(feed->queue);
+}
+
 static void *bring(void *argument)
 {
     struct feed *feed = argument;
@@ -64,7 +71,7 @@ static void *bring(void *argument)
         if (batch == NULL)
             break;
         failed = feed->gpu->ops->copy(feed->gpu, slot, batch->samples) < 0;
-        batches_release(feed->queue);
+        let_go(feed);
         if (!failed)
             note(feed, &feed->slots[slot], SLOT_FULL);
     }
@@ -72,7 +79,7 @@ static void *bring(void *argument)
     return NULL;
 }
 
-struct feed *feed_start(struct batches *queue, struct gpu *gpu)
+struct feed *feed_start(struct batches *queue, struct gpu *gpu, bool repeat)
 {
     struct feed *feed = calloc(1, sizeof *feed);
     int rc;
@@ -85,6 +92,7 @@ struct feed *feed_start(struct batches *queue, struct gpu *gpu)
     }
     feed->queue = queue;
     feed->gpu = gpu;
+    feed->repeat = repeat;
     feed->threaded = gpu != NULL && gpu->ops->copies;
     if (!feed->threaded)
         return feed;
@@ -98,12 +106,12 @@ struct feed *feed_start(struct batches *queue, struct gpu *gpu)
     return feed;
 }
 
-/* The batch is with the GPU at once: its place in memory is free for the next one. */
+/* The batch is with the GPU at once. */
 static int take_directly(struct feed *feed)
 {
     const struct batch *batch = batches_take(feed->queue);
 
-    batches_release(feed->queue);
+    let_go(feed);
     return batch == NULL ? -1 : 0;
 }
 

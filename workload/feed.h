@@ -10,8 +10,11 @@
 
 struct feed;
 
-/* gpu NULL: batches are taken, and that is all. NULL with the reason in the log. */
-struct feed *feed_start(struct batches *queue, struct gpu *gpu);
+/*
+ * gpu NULL: batches are taken, and that is all. repeat: the first batch comes again and again, so
+ * that data is never late. NULL with the reason in the log.
+ */
+struct feed *feed_start(struct batches *queue, struct gpu *gpu, bool repeat);
 
 /* The slot of the next batch on the GPU; blocks. -1: no batch will come any more (the queue was
  * stopped, or a copy failed). */

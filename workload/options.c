@@ -131,6 +131,7 @@ enum {
     OPT_QUEUE,
     OPT_CROP,
     OPT_DCT_SCALING,
+    OPT_REPEAT_BATCH,
     OPT_GRADIENT_BYTES,
     OPT_MASTER,
     OPT_RANK,
@@ -183,6 +184,7 @@ static const struct option run_table[] = {
     {"queue", required_argument, NULL, OPT_QUEUE},
     {"crop", required_argument, NULL, OPT_CROP},
     {"dct-scaling", no_argument, NULL, OPT_DCT_SCALING},
+    {"repeat-batch", no_argument, NULL, OPT_REPEAT_BATCH},
     {"seed", required_argument, NULL, OPT_SEED},
     {"gradient-bytes", required_argument, NULL, OPT_GRADIENT_BYTES},
     {"master", required_argument, NULL, OPT_MASTER},
@@ -319,6 +321,9 @@ static int set_run_data(struct run_options *run, int option, const char *value)
         return count("crop", value, 8, AUGMENT_SIDE_MAX, &run->crop);
     case OPT_DCT_SCALING:
         run->dct_scaling = true;
+        return 0;
+    case OPT_REPEAT_BATCH:
+        run->repeat_batch = true;
         return 0;
     case OPT_SEED:
         return whole("seed", value, 0, UINT64_MAX, &run->seed);

@@ -17,7 +17,7 @@ struct run_options {
     /* the data and how it is loaded */
     struct store_config data; /* folder NULL: not said */
     unsigned batch, queue, crop;
-    bool dct_scaling;
+    bool dct_scaling, repeat_batch;
     uint64_t seed;
     /* loader threads */
     unsigned loaders;   /* 0: not said */

@@ -235,6 +235,7 @@ static struct json_object *options_part(const struct run_options *options)
     put_count(object, "queue_batches", options->queue);
     put_count(object, "crop_pixels", options->crop);
     put(object, "dct_scaling", json_object_new_boolean(options->dct_scaling));
+    put(object, "repeat_batch", json_object_new_boolean(options->repeat_batch));
     put(object, "seed", json_object_new_uint64(options->seed));
     put(object, "fixed_loaders", json_object_new_boolean(options->fixed_loaders));
     put_count(object, "gradient_bytes", (double)options->gradient_bytes);

@@ -325,7 +325,7 @@ static int run_together(struct trainer *trainer, struct monitor *monitor,
         monitor_stop(monitor);
         return 1;
     }
-    trainer->feed = feed_start(trainer->queue, trainer->gpu);
+    trainer->feed = feed_start(trainer->queue, trainer->gpu, trainer->options->repeat_batch);
     if (trainer->feed == NULL) {
         monitor_stop(monitor);
         return 1;

@@ -42,6 +42,7 @@ const char usage_text[] =
     "  --queue N            batches loaded ahead (default 3)\n"
     "  --crop PIXELS        side of the random-resized crop (default: the model's, else 224)\n"
     "  --dct-scaling        decode at 1/8 to 7/8 size where that still covers the crop\n"
+    "  --repeat-batch       train on the first batch again and again: data is never late\n"
     "  --seed S             order and augmentation (default 1)\n"
     "\n"
     "run: the GPU\n"

@@ -208,6 +208,18 @@ fi
 unlike "$(ldd "$adltrain" "$ADL_BUILDDIR/.libs/adltrain" 2> /dev/null)" "cuda|cublas|nccl" \
     "adltrain itself needs no library of CUDA's"
 
+check=$ADL_SRCDIR/workload/gpu-check
+if ls /dev/nvidia[0-9]* > /dev/null 2>&1; then
+    skip "gpu-check ends at once" "there is a GPU"
+else
+    err=$("$check" 2>&1)
+    is $? 1 "gpu-check without a GPU fails"
+    like "$err" "^gpu-check: no device: .*--emulated rehearses" "at once, with the reason and what to do"
+fi
+err=$("$check" --emulated --models resnet50 2>&1)
+is $? 1 "gpu-check refuses what it does not understand"
+like "$err" "three models" "with what is wanted"
+
 # ---- other data --------------------------------------------------------------------------------
 
 call make-data "$work/raw" --images 12 --format raw --side 64

@@ -313,7 +313,7 @@ static void batches_reach_the_gpu_in_order(void **state)
     assert_int_equal(batches_init(&queue, DEPTH, SIZE, 1, NULL), 0);
     batches_allow(&queue, 1);
     load(&queue, 0, DEPTH);
-    feed = feed_start(&queue, &recorder.gpu);
+    feed = feed_start(&queue, &recorder.gpu, false);
     assert_non_null(feed);
     for (unsigned i = 0; i < 50; i++) {
         int slot = feed_take(feed);
@@ -341,7 +341,7 @@ static void a_failed_copy_ends_the_feed(void **state)
     assert_int_equal(batches_init(&queue, DEPTH, SIZE, 1, NULL), 0);
     batches_allow(&queue, 1);
     load(&queue, 0, DEPTH);
-    feed = feed_start(&queue, &recorder.gpu);
+    feed = feed_start(&queue, &recorder.gpu, false);
     assert_non_null(feed);
     assert_int_equal(feed_take(feed), 0);
     assert_int_equal(feed_take(feed), -1);
@@ -360,7 +360,7 @@ static void a_gpu_without_copies_takes_batches_directly(void **state)
     assert_int_equal(batches_init(&queue, DEPTH, SIZE, 1, NULL), 0);
     batches_allow(&queue, 1);
     load(&queue, 0, DEPTH);
-    feed = feed_start(&queue, &recorder.gpu);
+    feed = feed_start(&queue, &recorder.gpu, false);
     assert_non_null(feed);
     for (int i = 0; i < DEPTH; i++)
         assert_int_equal(feed_take(feed), 0);
@@ -369,6 +369,35 @@ static void a_gpu_without_copies_takes_batches_directly(void **state)
     assert_int_equal(feed_take(feed), -1);
     feed_stop(feed);
     batches_free(&queue);
+}
+
+/* With copies and without: no second batch is needed. */
+static void the_first_batch_is_repeated(void **state)
+{
+    const struct gpu_ops *const kinds[] = {&RECORDER, &NO_COPIES};
+
+    (void)state;
+    for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+        struct recorder recorder = {.gpu.ops = kinds[kind]};
+        struct batches queue;
+        struct feed *feed;
+
+        assert_int_equal(batches_init(&queue, DEPTH, SIZE, 1, NULL), 0);
+        batches_allow(&queue, 1);
+        load(&queue, 7, 1);
+        feed = feed_start(&queue, &recorder.gpu, true);
+        assert_non_null(feed);
+        for (unsigned i = 0; i < 50; i++) {
+            int slot = feed_take(feed);
+
+            assert_true(slot >= 0);
+            if (kinds[kind]->copies)
+                assert_true(fabsf(recorder.slots[slot] - 7.0f) < 0.5f);
+            feed_release(feed, (unsigned)slot);
+        }
+        feed_stop(feed);
+        batches_free(&queue);
+    }
 }
 
 int main(void)
@@ -385,6 +414,7 @@ int main(void)
         cmocka_unit_test(batches_reach_the_gpu_in_order),
         cmocka_unit_test(a_failed_copy_ends_the_feed),
         cmocka_unit_test(a_gpu_without_copies_takes_batches_directly),
+        cmocka_unit_test(the_first_batch_is_repeated),
     };
 
     log_set_level(LOG_LEVEL_ERROR);
