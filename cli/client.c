@@ -103,6 +103,54 @@ int client_address_parse(const char *text, struct client_address *address, char 
     return -1;
 }
 
+/* The first address of a list; the others, if they are good, into others. */
+static int parse_list(const char *text, struct client_address *address, char *error,
+                      size_t error_size)
+{
+    char first[CLIENT_OTHERS_MAX], rest[CLIENT_OTHERS_MAX];
+    size_t length = strcspn(text, ",");
+    const char *comma = text[length] == ',' ? text + length + 1 : "";
+
+    if (strlen(text) >= sizeof(first)) {
+        snprintf(error, error_size, "the list of controllers is too long");
+        return -1;
+    }
+    memcpy(rest, comma, strlen(comma) + 1);
+    for (char *next = rest, *end = NULL; text[length] == ',' && next != NULL; next = end) {
+        end = strchr(next, ',');
+        if (end != NULL)
+            *end++ = '\0';
+        if (client_address_parse(next, address, error, error_size) != 0)
+            return -1;
+    }
+    memcpy(first, text, length);
+    first[length] = '\0';
+    if (client_address_parse(first, address, error, error_size) != 0)
+        return -1;
+    memcpy(address->others, comma, strlen(comma) + 1);
+    return 0;
+}
+
+/* The next of others, with the same munge socket and port in case that it says none. False: none.
+ */
+static bool next_address(struct client_address *address, unsigned port)
+{
+    struct client_address next;
+    char others[CLIENT_OTHERS_MAX], error[512];
+
+    if (address->others[0] == '\0')
+        return false;
+    memcpy(others, address->others, sizeof(others));
+    if (parse_list(others, &next, error, sizeof(error)) != 0)
+        return false;
+    if (next.path[0] == '\0' && next.port[0] == '\0')
+        set_port(&next, port);
+    memcpy(next.munge_socket, address->munge_socket, sizeof(next.munge_socket));
+    next.default_port = address->default_port;
+    *address = next;
+    return true;
+}
+
 int client_address(const struct cli *cli, struct client_address *address, int *status)
 {
     const char *from = "--controller", *text = cli->controller;
@@ -114,11 +162,11 @@ int client_address(const struct cli *cli, struct client_address *address, int *s
         if (text != NULL && text[0] == '\0')
             text = NULL;
     }
-    if (text != NULL && client_address_parse(text, address, error, sizeof(error)) != 0) {
+    if (text != NULL && parse_list(text, address, error, sizeof(error)) != 0) {
         *status = cli_usage_error(cli, "%s: %s", from, error);
         return -1;
     }
-    if (text != NULL && address->path[0] != '\0')
+    if (text != NULL && address->path[0] != '\0' && address->others[0] == '\0')
         return 0; /* needs nothing of the configuration */
 
     struct conf *conf = cli_conf(cli);
@@ -129,10 +177,12 @@ int client_address(const struct cli *cli, struct client_address *address, int *s
     if (text == NULL) {
         *address = (struct client_address){0};
         result = parse_unix(conf->socket, address, error, sizeof(error));
-    } else if (address->port[0] == '\0') {
+        memcpy(address->others, conf->controllers, strlen(conf->controllers) + 1);
+    } else if (address->path[0] == '\0' && address->port[0] == '\0') {
         set_port(address, conf->port);
     }
-    if (text != NULL && conf->munge_socket != NULL) {
+    address->default_port = conf->port;
+    if (conf->munge_socket != NULL) {
         int n = snprintf(address->munge_socket, sizeof(address->munge_socket), "%s",
                          conf->munge_socket);
         if (n < 0 || (size_t)n >= sizeof(address->munge_socket)) {
@@ -428,8 +478,10 @@ static enum client_result answered(struct connection *c, const struct wire_view 
     return CLIENT_OK;
 }
 
+/* serving: only if it does; else *stands_by tells why it was not asked. */
 static enum client_result exchange(struct connection *c, const struct client_address *address,
-                                   struct msg_query *query, char **text, size_t *length)
+                                   bool serving, struct msg_query *query, char **text,
+                                   size_t *length, bool *stands_by)
 {
     struct msg_challenge challenge;
     struct wire_view view;
@@ -444,6 +496,10 @@ static enum client_result exchange(struct connection *c, const struct client_add
         return CLIENT_FAILED;
     }
     consume(c, frame);
+    if (serving && challenge.standby) {
+        *stands_by = true;
+        return CLIENT_FAILED;
+    }
     memcpy(query->nonce, challenge.nonce, sizeof(query->nonce));
     if (send_query(c, address, &challenge, query) != 0 ||
         receive(c, WIRE_ANSWER_FRAME, &view, &frame) != 0)
@@ -456,9 +512,9 @@ static enum client_result exchange(struct connection *c, const struct client_add
     return CLIENT_FAILED;
 }
 
-enum client_result client_query(const struct client_address *address, const char *what,
-                                const char *job, const char *node, char **text, size_t *length,
-                                char *error, size_t error_size)
+static enum client_result ask(const struct client_address *address, bool serving,
+                              const struct msg_query *question, char **text, size_t *length,
+                              bool *stands_by, char *error, size_t error_size)
 {
     struct connection c = {
         .fd = -1,
@@ -467,20 +523,61 @@ enum client_result client_query(const struct client_address *address, const char
         .error_size = error_size,
         .shown = address->shown,
     };
-    struct msg_query query = {0};
+    struct msg_query query = *question;
     enum client_result result = CLIENT_FAILED;
 
-    *text = NULL;
-    *length = 0;
-    if (copy_text(query.what, sizeof(query.what), what) != 0 ||
-        copy_text(query.job, sizeof(query.job), job) != 0 ||
-        copy_text(query.node, sizeof(query.node), node) != 0)
-        fail(&c, "the name of a job or node has at most %d bytes", MSG_NAME_MAX - 1);
-    else if ((address->path[0] != '\0' ? connect_unix(&c, address->path)
-                                       : connect_tcp(&c, address)) == 0)
-        result = exchange(&c, address, &query, text, length);
+    *stands_by = false;
+    if ((address->path[0] != '\0' ? connect_unix(&c, address->path) : connect_tcp(&c, address)) ==
+        0)
+        result = exchange(&c, address, serving, &query, text, length, stands_by);
     if (c.fd >= 0)
         close(c.fd);
     free(c.data);
     return result;
+}
+
+/* What each of several has failed with, one behind the other. */
+static void add_error(char *error, size_t size, const char *more)
+{
+    size_t length = strlen(error);
+
+    if (length < size)
+        (void)snprintf(error + length, size - length, "%s%s", length > 0 ? "\n" : "", more);
+}
+
+enum client_result client_query(const struct client_address *address, const char *what,
+                                const char *job, const char *node, char **text, size_t *length,
+                                char *error, size_t error_size)
+{
+    struct client_address at = *address, waiting;
+    struct msg_query query = {0};
+    bool stands_by, any_waiting = false;
+    char one[1024];
+
+    *text = NULL;
+    *length = 0;
+    error[0] = '\0';
+    if (copy_text(query.what, sizeof(query.what), what) != 0 ||
+        copy_text(query.job, sizeof(query.job), job) != 0 ||
+        copy_text(query.node, sizeof(query.node), node) != 0) {
+        (void)snprintf(error, error_size, "the name of a job or node has at most %d bytes",
+                       MSG_NAME_MAX - 1);
+        return CLIENT_FAILED;
+    }
+    do {
+        enum client_result result =
+            ask(&at, true, &query, text, length, &stands_by, one, sizeof(one));
+        if (result != CLIENT_FAILED) {
+            (void)snprintf(error, error_size, "%s", result == CLIENT_OK ? "" : one);
+            return result;
+        }
+        if (!stands_by)
+            add_error(error, error_size, one);
+        else if (!any_waiting)
+            waiting = at;
+        any_waiting = any_waiting || stands_by;
+    } while (next_address(&at, at.default_port));
+    if (any_waiting) /* none serves: what one of them says is better than nothing */
+        return ask(&waiting, false, &query, text, length, &stands_by, error, error_size);
+    return CLIENT_FAILED;
 }

@@ -35,7 +35,7 @@ static const struct cli_option common_options[] = {
     [COMMON_JSON] = {"json", NULL, "print one JSON document, with units in the key names"},
     [COMMON_CONFIG] = {"config", "FILE", "read FILE instead of the default adloader.conf"},
     [COMMON_CONTROLLER] = {"controller", "ADDRESS",
-                           "where adloaderctld is: unix:/path or host:port"},
+                           "where adloaderctld is: unix:/path or host:port, several with commas"},
     [COMMON_HELP] = {"help", NULL, "print this and exit"},
     [COMMON_VERSION] = {"version", NULL, "print the version and exit"},
 };

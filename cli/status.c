@@ -16,10 +16,12 @@
 /* ---- the document ------------------------------------------------------------------------- */
 
 const struct doc_rule status_controller_rules[] = {
-    {"version", DOC_TEXT, false, NULL},  {"uptime_s", DOC_NUMBER, false, NULL},
-    {"policy", DOC_TEXT, false, NULL},   {"guarantee", DOC_TEXT, false, NULL},
-    {"settling", DOC_FLAG, false, NULL}, {"agents", DOC_NUMBER, false, NULL},
-    {"nodes", DOC_NUMBER, false, NULL},  {NULL, DOC_TEXT, false, NULL},
+    {"version", DOC_TEXT, false, NULL},         {"uptime_s", DOC_NUMBER, false, NULL},
+    {"policy", DOC_TEXT, false, NULL},          {"guarantee", DOC_TEXT, false, NULL},
+    {"settling", DOC_FLAG, false, NULL},        {"agents", DOC_NUMBER, false, NULL},
+    {"nodes", DOC_NUMBER, false, NULL},         {"role", DOC_TEXT, false, NULL},
+    {"address", DOC_TEXT, false, NULL},         {"serving", DOC_FLAG, false, NULL},
+    {"serving_instead", DOC_TEXT, false, NULL}, {NULL, DOC_TEXT, false, NULL},
 };
 
 const struct doc_rule status_borrow_rules[] = {
@@ -202,6 +204,24 @@ struct json_object *status_fetch(const struct client_address *address,
 
 /* ---- for people ---------------------------------------------------------------------------- */
 
+/* Which of several controllers this is, and whether it serves. */
+static void print_role(struct json_object *controller, FILE *out)
+{
+    if (doc_text(controller, "address") == NULL)
+        return;
+    fputs("\nIt is ", out);
+    print_clean(out, doc_text(controller, "address"), "");
+    fputs(", ", out);
+    print_clean(out, doc_text(controller, "role"), "of unknown role");
+    if (doc_text(controller, "serving_instead") == NULL) {
+        fputs(", and serves.", out);
+        return;
+    }
+    fputs(", and stands by for ", out);
+    print_clean(out, doc_text(controller, "serving_instead"), "");
+    fputc('.', out);
+}
+
 void status_print_controller(struct json_object *controller, FILE *out)
 {
     char age[64];
@@ -217,6 +237,7 @@ void status_print_controller(struct json_object *controller, FILE *out)
     if (!isnan(agents) && !isnan(nodes))
         fprintf(out, ", %.0f member%s on %.0f node%s", agents, agents == 1 ? "" : "s", nodes,
                 nodes == 1 ? "" : "s");
+    print_role(controller, out);
     if (doc_flag(controller, "settling"))
         fputs("\nIt started a moment ago and waits for its agents before it changes anything.",
               out);

@@ -409,10 +409,32 @@ static void set_presets(struct parser *p)
             complain_value(p, &keys[i], keys[i].preset);
 }
 
+static void check_controllers(struct parser *p)
+{
+    const struct conf *conf = p->conf;
+    struct conf_address list[CONF_CONTROLLERS_MAX];
+    int n = conf_controllers(conf, list);
+    if (n == 0)
+        return;
+    if (!strcmp(conf->listen_address, "none"))
+        complain(&p->complaints, 0,
+                 "Controllers needs TCP: set ListenAddress, empty for all addresses of the host");
+    if (conf->takeover_ms >= conf->lease_ms)
+        complain(&p->complaints, 0,
+                 "TakeoverTime (%u ms) must be less than LeaseTime (%u ms): steps would return to "
+                 "their own cores before the next controller serves",
+                 conf->takeover_ms, conf->lease_ms);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++)
+            if (!strcasecmp(list[i].host, list[k].host) && list[i].port == list[k].port)
+                complain(&p->complaints, 0, "Controllers lists %s twice", list[i].host);
+}
+
 /* What no single line shows. */
 static void check_together(struct parser *p)
 {
     const struct conf *conf = p->conf;
+    check_controllers(p);
     if (conf->lease_ms < 2 * conf->report_ms)
         complain(&p->complaints, 0,
                  "LeaseTime (%u ms) must be at least twice ReportInterval (%u ms): reports renew "
@@ -539,6 +561,11 @@ void conf_free(struct conf *conf)
         free_node(&conf->nodes[i]);
     free(conf->nodes);
     free(conf);
+}
+
+int conf_controllers(const struct conf *conf, struct conf_address list[CONF_CONTROLLERS_MAX])
+{
+    return conf_controllers_parse(conf->controllers, conf->port, list);
 }
 
 static int compare_name(const void *name, const void *node)

@@ -27,6 +27,10 @@
 #define CONF_FILE_MAX       (1024u * 1024u) /* bytes of a file */
 #define CONF_NODES_MAX      65536u          /* names of a host list, and nodes of a file */
 
+#define CONF_CONTROLLERS_MAX 4
+#define CONF_HOST_MAX        256 /* bytes of a host name or address with its NUL */
+#define CONF_ADDRESS_TEXT    (CONF_HOST_MAX + 8)
+
 enum conf_sacct { CONF_SACCT_ADMIN_COMMENT, CONF_SACCT_COMMENT, CONF_SACCT_NONE };
 
 enum conf_policy {
@@ -53,6 +57,7 @@ struct conf {
     char *socket;         /* ControllerSocket, path of the Unix socket */
     char *listen_address; /* ListenAddress, "" all addresses, "none" no TCP */
     unsigned port;        /* ControllerPort */
+    char *controllers;    /* Controllers, "" this one alone; see conf_controllers() */
     char *munge_socket;   /* MungeSocket, "" libmunge's default */
     char *pid_file;       /* PidFile, "" none */
     char *state_dir;      /* StateDir, topologies and profiles by name */
@@ -67,8 +72,10 @@ struct conf {
     unsigned scan_ms;   /* ScanInterval: how often agents look for new loader tasks */
     unsigned ack_ms;    /* AckTimeout: how long a shrinking member may take */
     unsigned settle_ms; /* SettleTime: after a restart, wait for agents before changing anything */
-    unsigned learn_ms;  /* LearnTime: a step without hints keeps its own cores this long */
-    unsigned hold_ms;   /* MinHoldTime: between two changes that only a measurement asks for */
+    unsigned
+        takeover_ms;   /* TakeoverTime: silence of a controller after which the next one serves */
+    unsigned learn_ms; /* LearnTime: a step without hints keeps its own cores this long */
+    unsigned hold_ms;  /* MinHoldTime: between two changes that only a measurement asks for */
     /* allocation */
     enum conf_policy policy;       /* Policy */
     enum conf_guarantee guarantee; /* Guarantee */
@@ -92,6 +99,22 @@ struct conf {
 struct conf *conf_read(const char *file, char *error, size_t error_size);
 void conf_free(struct conf *conf);
 
+struct conf_address {
+    char host[CONF_HOST_MAX]; /* name or number, without brackets */
+    unsigned port;
+};
+
+/* Read "HOST", "HOST:PORT" or "[v6]:PORT", port being the default one. False: it is none of them.
+ */
+bool conf_address_parse(const char *text, size_t length, unsigned port,
+                        struct conf_address *address);
+
+/* "HOST:PORT" or "[v6]:PORT" into buf, which it returns. */
+const char *conf_address_text(const struct conf_address *address, char *buf, size_t size);
+
+/* The addresses of Controllers, in order. How many there are. */
+int conf_controllers(const struct conf *conf, struct conf_address list[CONF_CONTROLLERS_MAX]);
+
 /* The entry for a node, or NULL. */
 const struct conf_node *conf_node(const struct conf *conf, const char *name);
 
@@ -106,9 +129,10 @@ int conf_guarantee_parse(const char *name);
 
 /* What the file may say: on lines of their own (conf_keys), on a NodeName line (conf_node_keys). */
 enum conf_kind {
-    CONF_KIND_SOCKET,  /* absolute path that fits into a Unix socket's address */
-    CONF_KIND_PATH,    /* absolute path */
-    CONF_KIND_ADDRESS, /* host name or IP address, "none" */
+    CONF_KIND_SOCKET,      /* absolute path that fits into a Unix socket's address */
+    CONF_KIND_PATH,        /* absolute path */
+    CONF_KIND_ADDRESS,     /* host name or IP address, "none" */
+    CONF_KIND_CONTROLLERS, /* HOST[:PORT],... */
     CONF_KIND_USER,
     CONF_KIND_COUNT,    /* whole number, min to max */
     CONF_KIND_TIME,     /* min to max in milliseconds */

@@ -13,6 +13,7 @@
 #define SOCKET_LENGTH_MAX  (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 #define ADDRESS_LENGTH_MAX 255u
 #define USER_LENGTH_MAX    255u
+#define LIST_LENGTH_MAX    (CONF_CONTROLLERS_MAX * (CONF_ADDRESS_TEXT + 1u))
 #define HOUR_MS            3600000u
 #define WEEK_MS            604800000u
 
@@ -30,6 +31,9 @@ static const struct conf_key keys[] = {
      IN_CONF(listen_address)},
     {"ControllerPort", CONF_KIND_COUNT, 1, 65535, TEXT_OF(CONF_DEFAULT_PORT),
      "TCP port of the controller", IN_CONF(port)},
+    {"Controllers", CONF_KIND_CONTROLLERS, 0, 0, "",
+     "all controllers in order, the same on each; the first one that lives serves; empty: this one",
+     IN_CONF(controllers)},
     {"MungeSocket", CONF_KIND_SOCKET, 0, 0, "", "socket of munged; empty: munge's default",
      IN_CONF(munge_socket)},
     {"PidFile", CONF_KIND_PATH, 0, 0, "", "file that gets the process id; empty: none",
@@ -54,6 +58,8 @@ static const struct conf_key keys[] = {
      "how long a step may take to leave cores before others stop waiting for it", IN_CONF(ack_ms)},
     {"SettleTime", CONF_KIND_TIME, 0, 600000, "500ms",
      "after a restart, how long to wait for agents before anything changes", IN_CONF(settle_ms)},
+    {"TakeoverTime", CONF_KIND_TIME, 100, HOUR_MS, "2s",
+     "silence of a controller after which the next one serves", IN_CONF(takeover_ms)},
     {"LearnTime", CONF_KIND_TIME, 0, HOUR_MS, "10s",
      "how long a step without hints keeps its own cores", IN_CONF(learn_ms)},
     {"MinHoldTime", CONF_KIND_TIME, 0, HOUR_MS, "5s",
@@ -246,6 +252,78 @@ static int print_fraction(double fraction, FILE *out)
     return fprintf(out, "%u.%s", millionths / FRACTION_UNIT, digits);
 }
 
+/* ---- addresses ---- */
+
+static bool read_port(const char *text, size_t length, unsigned *port)
+{
+    unsigned value = 0;
+    if (length == 0 || length > 5)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+        value = value * 10 + (unsigned)(text[i] - '0');
+    }
+    *port = value;
+    return value >= 1 && value <= 65535;
+}
+
+static bool is_host(const char *text, size_t length, const char *others)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)text[i]) && (text[i] == '\0' || !strchr(others, text[i])))
+            return false;
+    return length > 0 && length < CONF_HOST_MAX;
+}
+
+bool conf_address_parse(const char *text, size_t length, unsigned port,
+                        struct conf_address *address)
+{
+    const char *end = text + length, *host = text, *host_end, *colon;
+    bool brackets = length > 0 && text[0] == '[';
+    if (brackets) {
+        host = text + 1;
+        host_end = memchr(text, ']', length);
+        colon = host_end ? host_end + 1 : NULL;
+        if (!host_end || (colon < end && *colon != ':'))
+            return false;
+    } else {
+        colon = memchr(text, ':', length);
+        host_end = colon ? colon : end; /* an IPv6 address without brackets ends in no port */
+    }
+    *address = (struct conf_address){.port = port};
+    if (!is_host(host, (size_t)(host_end - host), brackets ? ".:%" : "._-"))
+        return false;
+    memcpy(address->host, host, (size_t)(host_end - host));
+    if (!colon || colon == end)
+        return true;
+    return read_port(colon + 1, (size_t)(end - colon - 1), &address->port);
+}
+
+const char *conf_address_text(const struct conf_address *address, char *buf, size_t size)
+{
+    (void)snprintf(buf, size, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host,
+                   address->port);
+    return buf;
+}
+
+int conf_controllers_parse(const char *text, unsigned port,
+                           struct conf_address list[CONF_CONTROLLERS_MAX])
+{
+    int n = 0;
+    if (*text == '\0')
+        return 0;
+    for (const char *p = text;; p++) {
+        size_t length = strcspn(p, ",");
+        if (n == CONF_CONTROLLERS_MAX || !conf_address_parse(p, length, port, &list[n]))
+            return -1;
+        n++;
+        p += length;
+        if (*p == '\0')
+            return n;
+    }
+}
+
 /* ---- texts ---- */
 
 static bool is_address(const char *text)
@@ -273,6 +351,8 @@ static size_t length_max(enum conf_kind kind)
         return ADDRESS_LENGTH_MAX;
     case CONF_KIND_USER:
         return USER_LENGTH_MAX;
+    case CONF_KIND_CONTROLLERS:
+        return LIST_LENGTH_MAX;
     default:
         return PATH_LENGTH_MAX;
     }
@@ -289,6 +369,10 @@ static bool is_text(const struct conf_key *key, const char *text)
         return is_address(text);
     if (key->kind == CONF_KIND_USER)
         return is_user(text);
+    if (key->kind == CONF_KIND_CONTROLLERS) {
+        struct conf_address list[CONF_CONTROLLERS_MAX];
+        return conf_controllers_parse(text, CONF_DEFAULT_PORT, list) > 0;
+    }
     return text[0] == '/';
 }
 
@@ -313,7 +397,7 @@ static int read_text(const struct conf_key *key, char **place, const char *text)
 static bool is_text_kind(enum conf_kind kind)
 {
     return kind == CONF_KIND_SOCKET || kind == CONF_KIND_PATH || kind == CONF_KIND_ADDRESS ||
-           kind == CONF_KIND_USER;
+           kind == CONF_KIND_USER || kind == CONF_KIND_CONTROLLERS;
 }
 
 /* All counts are unsigned but a node's, where -1 means "not said"; both have an unsigned's bits. */
@@ -419,6 +503,7 @@ static int print_value(const struct conf_key *key, const void *place, FILE *out)
     case CONF_KIND_PATH:
     case CONF_KIND_ADDRESS:
     case CONF_KIND_USER:
+    case CONF_KIND_CONTROLLERS:
         return fputs(*(char *const *)place, out);
     case CONF_KIND_COUNT:
         memcpy(&number, place, sizeof(number));
@@ -489,6 +574,9 @@ int conf_key_allowed(const struct conf_key *key, char *buf, size_t size)
         return snprintf(buf, size, "a host name or IP address, none%s", or_empty);
     case CONF_KIND_USER:
         return snprintf(buf, size, "a user's name%s", or_empty);
+    case CONF_KIND_CONTROLLERS:
+        return snprintf(buf, size, "at most %d of HOST or HOST:PORT, parted by commas%s",
+                        CONF_CONTROLLERS_MAX, or_empty);
     case CONF_KIND_COUNT:
         return snprintf(buf, size, "a whole number from %u to %u", key->min, key->max);
     case CONF_KIND_TIME: {

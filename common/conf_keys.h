@@ -14,6 +14,10 @@
  */
 int conf_key_read(const struct conf_key *key, void *base, const char *text);
 
+/* Read a comma list of controllers; port is that of those without one. How many, or -1. */
+int conf_controllers_parse(const char *text, unsigned port,
+                           struct conf_address list[CONF_CONTROLLERS_MAX]);
+
 /* Write "Name=value" as conf_key_read() takes it back; -1 when out fails. */
 int conf_key_print(const struct conf_key *key, const void *base, FILE *out);
 

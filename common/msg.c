@@ -81,6 +81,8 @@ enum msg_tag {
     TAG_LEFT_ALONE = 73,
     TAG_VERDICT = 74,
     TAG_CPU_BIND = 75,
+    TAG_KEEP_CPUS = 76, /* there only if it is not what goes without saying */
+    TAG_STANDBY = 77,
     TAG_COUNT
 };
 
@@ -105,6 +107,7 @@ static enum wire_kind kind_of(uint16_t tag)
     case TAG_HINTS:
     case TAG_DIGEST:
     case TAG_CPUS:
+    case TAG_KEEP_CPUS:
     case TAG_REASON:
     case TAG_TEXT:
     case TAG_WHAT:
@@ -235,7 +238,7 @@ static bool valid_goodbye(const struct msg_goodbye *m)
 
 static bool valid_refuse(const struct msg_refuse *m)
 {
-    return m->code >= MSG_REFUSED_VERSION && m->code <= MSG_REFUSED_OFF;
+    return m->code >= MSG_REFUSED_VERSION && m->code <= MSG_REFUSED_STANDBY;
 }
 
 static bool valid_query(const struct msg_query *m)
@@ -308,6 +311,8 @@ int msg_challenge_write(struct wire_writer *w, const struct msg_challenge *m)
     begin(w, MSG_CHALLENGE, WIRE_SMALL_FRAME, valid_challenge(m));
     wire_put_bytes(w, TAG_NONCE, m->nonce, sizeof(m->nonce));
     wire_put_u64(w, TAG_CREDENTIAL_WANTED, m->credential_wanted);
+    if (m->standby)
+        wire_put_u64(w, TAG_STANDBY, true);
     wire_put_str(w, TAG_SERVER, m->server);
     return wire_end(w);
 }
@@ -413,6 +418,8 @@ int msg_assign_write(struct wire_writer *w, const struct msg_assign *m)
     wire_put_u64(w, TAG_SEQ, m->seq);
     wire_put_u64(w, TAG_OWN, m->own);
     wire_put_u64(w, TAG_LOANS, m->nloans);
+    if (m->keep_valid)
+        put_cpus(w, TAG_KEEP_CPUS, &m->keep);
     put_cpus(w, TAG_CPUS, &m->cpus);
     wire_put_u64(w, TAG_WORKERS, m->workers);
     wire_put_u64(w, TAG_LEASE_MS, m->lease_ms);
@@ -697,6 +704,7 @@ int msg_challenge_read(const struct wire_view *v, struct msg_challenge *m)
     memset(m, 0, sizeof(*m));
     take_nonce(&r, m->nonce);
     m->credential_wanted = take_bool(&r, TAG_CREDENTIAL_WANTED);
+    m->standby = is_there(&r, TAG_STANDBY) && take_bool(&r, TAG_STANDBY);
     take_str(&r, TAG_SERVER, m->server, sizeof(m->server));
     check(&r, valid_challenge(m));
     return finish(&r);
@@ -847,6 +855,9 @@ int msg_assign_read(const struct wire_view *v, struct msg_assign *m)
     take_str(&r, TAG_REASON, m->reason, sizeof(m->reason));
     m->state_length = take_state(&r, m->state);
     take_cpus(&r, TAG_CPUS, &m->cpus);
+    m->keep_valid = is_there(&r, TAG_KEEP_CPUS);
+    if (m->keep_valid)
+        take_cpus(&r, TAG_KEEP_CPUS, &m->keep);
     take_loans(&r, m);
     check(&r, !r.error && valid_assign(m));
     if (r.error)
@@ -1006,6 +1017,7 @@ void msg_register_free(struct msg_register *m)
 void msg_assign_free(struct msg_assign *m)
 {
     cpus_free(&m->cpus);
+    cpus_free(&m->keep);
     for (unsigned i = 0; i < MSG_LOANS_MAX; i++)
         cpus_free(&m->loans[i].cpus);
 }

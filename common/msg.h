@@ -78,6 +78,7 @@ enum msg_type {
 struct msg_challenge {
     uint8_t nonce[MSG_NONCE];
     bool credential_wanted;
+    bool standby;              /* another controller serves: agents need not register here */
     char server[MSG_NAME_MAX]; /* program version, for messages */
 };
 
@@ -136,6 +137,8 @@ struct msg_assign {
     size_t state_length;
     struct msg_loan loans[MSG_LOANS_MAX]; /* disjoint parts of cpus; what is in none has no owner */
     unsigned nloans;
+    struct cpus keep; /* own CPUs that nobody else may have loaders on; only if keep_valid */
+    bool keep_valid;  /* else: with own all of them, without it those in cpus */
 };
 
 enum msg_ack_status { MSG_ACK_APPLIED = 0, MSG_ACK_PARTIAL = 1, MSG_ACK_FAILED = 2 };
@@ -191,6 +194,7 @@ enum msg_refusal {
     MSG_REFUSED_REPLACED = 5, /* another connection registered the same member */
     MSG_REFUSED_UNKNOWN = 6,  /* a query for something that is not here */
     MSG_REFUSED_OFF = 7,      /* not managed here, by configuration */
+    MSG_REFUSED_STANDBY = 8,  /* another controller serves */
 };
 
 struct msg_refuse {

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define BUSY_RETRY_MS    5000u
+#define AWAY_RETRY_MS    250u
 #define STATE_REFRESH_MS 30000u /* how old the learned state with the agent may become */
 #define VERDICT_RETOLD   10u    /* reports, after which an agent hears the same verdict anew */
 #define STATE_STALE_MS   3000u  /* the same where the demand is another one now */
@@ -31,7 +32,10 @@ static bool admitted(struct session *session, const struct msg_register *r)
 {
     const struct ctld *ctld = session->ctld;
 
-    if (!ctld_trusts(ctld, session->uid))
+    if (!role_serves(ctld))
+        session_refuse(session, MSG_REFUSED_STANDBY, AWAY_RETRY_MS, "%s is the controller now",
+                       role_instead(ctld));
+    else if (!ctld_trusts(ctld, session->uid))
         session_refuse(session, MSG_REFUSED_DENIED, 0,
                        "agents must run as root or as SlurmUser, not as user %d",
                        (int)session->uid);
@@ -394,4 +398,25 @@ void agent_gone(struct session *session, struct member *member)
                     member->node->name);
     }
     control_leave(ctld, member, session->goodbye ? 0 : session->sent_ms + ctld->conf->lease_ms);
+}
+
+/* The latest learned state goes along, so that the other one knows what we know. */
+void agent_send_all_away(struct ctld *ctld, const char *where)
+{
+    struct session_list *agents = &ctld->server->agents;
+    struct session *session;
+    size_t n = 0;
+
+    TAILQ_FOREACH(session, agents, link)
+    control_refresh(ctld, session->member);
+    while ((session = TAILQ_FIRST(agents)) != NULL) {
+        struct member *member = session->member;
+
+        session->member = NULL; /* it has not ended: the other controller has it next */
+        control_drop(ctld, member);
+        session_refuse(session, MSG_REFUSED_STANDBY, AWAY_RETRY_MS, "%s is the controller now",
+                       where);
+        n++;
+    }
+    log_info("%zu agents are sent to %s", n, where);
 }

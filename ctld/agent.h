@@ -19,6 +19,9 @@ void agent_use_topology(struct ctld *ctld, struct node *node);
 /* The store has read one: nodes that wait for it get it. arg is the struct ctld. */
 void agent_topology_ready(const char *digest, void *arg);
 
+/* Another controller serves: all agents are told to go there. */
+void agent_send_all_away(struct ctld *ctld, const char *where);
+
 /* The session of this member is over: the member leaves. Called by session.c alone. */
 void agent_gone(struct session *session, struct member *member);
 

@@ -127,7 +127,12 @@ json_object *answer_controller(const struct ctld *ctld)
     put_number(&f, "uptime_s", seconds_since(ctld, ctld->started_ms));
     put_text(&f, "policy", conf_policy_name(ctld->conf->policy));
     put_text(&f, "guarantee", conf_guarantee_name(ctld->conf->guarantee));
-    put_bool(&f, "settling", ctld->control.settling);
+    put_text(&f, "role", role_name(ctld));
+    put_text(&f, "address", ctld->self.count > 0 ? ctld->self.address : NULL);
+    put_bool(&f, "serving", role_serves(ctld));
+    put_text(&f, "serving_instead", role_serves(ctld) ? NULL : role_instead(ctld));
+    put_count(&f, "takeovers", role_takeovers(ctld));
+    put_bool(&f, "settling", ctld->control.settling && role_serves(ctld));
     put_count(&f, "agents", ctld->server->nagents);
     put_count(&f, "nodes", ctld->registry.nnodes);
     return finish(&f);

@@ -13,6 +13,7 @@
 #include "session.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@
 #define SETTLE_EXTRA_MS 200u     /* after each registration while settling */
 #define RUN_NS          2000000u /* of the loop's time for decisions at a stretch */
 #define RETRY_MS        1000u
+#define STALL_MS        1000u /* without a tick: we were stopped, and agents may have gone meanwhile */
+#define MOVE_MS         500u /* for agents to come from another controller, beyond SettleTime */
 
 static struct timeval milliseconds(uint64_t ms)
 {
@@ -135,6 +138,27 @@ static uint32_t workers_worth(const struct member *member, const struct recon_pl
     return workers;
 }
 
+/*
+ * Own CPUs that nobody else may use while the member is there: what it is assigned of them, and
+ * main cores. Told only where it is not what the agent takes for granted anyway (msg.h).
+ */
+static int fill_keep(const struct member *member, const struct recon_place *place,
+                     struct msg_assign *assign)
+{
+    struct cpus plain = CPUS_EMPTY;
+    int rc = cpus_copy(&assign->keep, &place->cpus);
+
+    if (rc == 0)
+        rc = cpus_or(&assign->keep, &member->main);
+    cpus_and(&assign->keep, &member->own);
+    if (rc == 0)
+        rc = cpus_copy(&plain, place->own ? &member->own : &place->cpus);
+    cpus_and(&plain, &member->own);
+    assign->keep_valid = rc == 0 && !cpus_equal(&assign->keep, &plain);
+    cpus_free(&plain);
+    return rc;
+}
+
 static int send_assign(struct ctld *ctld, struct member *member, const struct recon_place *place)
 {
     uint64_t now = clock_monotonic_ms(), seq = member->place.seq + 1;
@@ -152,9 +176,11 @@ static int send_assign(struct ctld *ctld, struct member *member, const struct re
     assign.state_length = demand_save(member, assign.state, sizeof(assign.state));
     assign.state_length += recorder_save(member, assign.state + assign.state_length,
                                          sizeof(assign.state) - assign.state_length);
-    failed = loans_fill(member, &assign) < 0 || msg_assign_write(&ctld->writer, &assign) < 0 ||
+    failed = fill_keep(member, place, &assign) < 0 || loans_fill(member, &assign) < 0 ||
+             msg_assign_write(&ctld->writer, &assign) < 0 ||
              recon_sent(&member->place, place, seq, now) < 0;
     loans_free(&assign);
+    cpus_free(&assign.keep);
     if (failed) {
         log_error("cannot write an assignment for job %u on %s: %s", member->job->id,
                   member->node->name, strerror(errno));
@@ -297,6 +323,31 @@ static void run(evutil_socket_t fd, short what, void *arg)
         control->decide_ns_max = took;
 }
 
+/* ---- settling: what was begun, and its end below ---- */
+
+/* Until nobody has come back for extra_ms, but for wait_ms at most if nobody comes at all. */
+static void begin_settling(struct ctld *ctld, uint64_t now, unsigned wait_ms, unsigned extra_ms)
+{
+    struct control *control = &ctld->control;
+    struct timeval wait = milliseconds(wait_ms);
+
+    control->settling = true;
+    control->taking_over = false;
+    control->settle_extra_ms = extra_ms;
+    control->settle_end_ms = now + wait_ms;
+    control->settle_cap_ms = now + (wait_ms > SETTLE_CAP_MS ? wait_ms : SETTLE_CAP_MS);
+    (void)evtimer_del(control->run);
+    if (evtimer_add(control->settle, &wait) < 0)
+        log_error("cannot arm a timer; nothing is decided");
+}
+
+/* Agents come at once, or when another controller has sent them here. */
+static void settle_after_start(struct ctld *ctld, uint64_t now)
+{
+    begin_settling(ctld, now, ctld->conf->settle_ms + (ctld->self.count > 1 ? MOVE_MS : 0),
+                   SETTLE_EXTRA_MS);
+}
+
 /* ---- what time brings ---------------------------------------------------------------------- */
 
 /* From now on the owners of what it holds do not wait for it any more. */
@@ -375,6 +426,19 @@ static void look_for_due(struct ctld *ctld, uint64_t now)
     }
 }
 
+/* Who was stopped knows as little as who has just started. */
+static void look_for_stall(struct ctld *ctld, uint64_t now)
+{
+    uint64_t gap_ms = now - ctld->control.ticked_ms;
+
+    ctld->control.ticked_ms = now;
+    if (gap_ms < STALL_MS + TICK_MS || ctld->control.settling)
+        return;
+    log_warning("this process was stopped for %" PRIu64 " ms: nothing moves until agents are back",
+                gap_ms);
+    settle_after_start(ctld, now);
+}
+
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
     struct ctld *ctld = arg;
@@ -382,6 +446,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    look_for_stall(ctld, now);
     look_for_overdue(ctld, now);
     look_for_ghosts(ctld, now);
     look_for_due(ctld, now);
@@ -389,6 +454,15 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 }
 
 /* ---- settling ------------------------------------------------------------------------------ */
+
+static void arm_settle(struct ctld *ctld)
+{
+    uint64_t now = clock_monotonic_ms(), end = ctld->control.settle_end_ms;
+    struct timeval rest = milliseconds(end > now ? end - now : 0);
+
+    if (evtimer_add(ctld->control.settle, &rest) < 0)
+        log_error("cannot arm a timer; nothing is decided");
+}
 
 static void settle(evutil_socket_t fd, short what, void *arg)
 {
@@ -399,12 +473,10 @@ static void settle(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (now < control->settle_end_ms) {
-        struct timeval rest = milliseconds(control->settle_end_ms - now);
-
-        if (evtimer_add(control->settle, &rest) == 0)
-            return;
+        arm_settle(ctld);
+        return;
     }
-    control->settling = false;
+    control->settling = control->taking_over = false;
     log_info("settled with %zu members on %zu nodes", ctld->registry.nmembers,
              ctld->registry.nnodes);
     control_touch_all(ctld);
@@ -414,7 +486,7 @@ static void settle(evutil_socket_t fd, short what, void *arg)
 void control_registered(struct ctld *ctld, struct member *member)
 {
     struct control *control = &ctld->control;
-    uint64_t end = clock_monotonic_ms() + SETTLE_EXTRA_MS;
+    uint64_t end = clock_monotonic_ms() + control->settle_extra_ms;
 
     for (struct ghost *g = member->node->ghosts, *next; g != NULL; g = next) {
         next = g->next;
@@ -427,8 +499,13 @@ void control_registered(struct ctld *ctld, struct member *member)
     }
     if (end > control->settle_cap_ms)
         end = control->settle_cap_ms;
-    if (end > control->settle_end_ms)
+    if (control->taking_over && member->place.seq > 0) {
+        control->taking_over = false; /* the others come now, too */
         control->settle_end_ms = end;
+        arm_settle(ctld);
+    } else if (end > control->settle_end_ms) {
+        control->settle_end_ms = end;
+    }
 }
 
 /* ---- leaving ------------------------------------------------------------------------------- */
@@ -492,33 +569,76 @@ void control_leave(struct ctld *ctld, struct member *member, uint64_t lease_end_
     control_touch(ctld, node);
 }
 
+void control_drop(struct ctld *ctld, struct member *member)
+{
+    stop_waiting(&ctld->control, member);
+    registry_remove(&ctld->registry, member);
+}
+
+/* ---- other controllers --------------------------------------------------------------------- */
+
+static void forget_nodes(struct ctld *ctld)
+{
+    struct registry *registry = &ctld->registry;
+
+    for (size_t i = 0; i < registry->node_buckets; i++) {
+        for (struct node *n = registry->nodes[i], *next; n != NULL; n = next) {
+            next = n->next;
+            set_queue(&ctld->control, n, NODE_IDLE);
+            (void)registry_prune_node(registry, n);
+        }
+    }
+}
+
+void control_stand_by(struct ctld *ctld)
+{
+    struct control *control = &ctld->control;
+
+    control->settling = true;
+    (void)evtimer_del(control->settle);
+    (void)evtimer_del(control->run);
+    while (!TAILQ_EMPTY(&control->ghosts))
+        drop_ghost(control, TAILQ_FIRST(&control->ghosts));
+    forget_nodes(ctld);
+}
+
+/*
+ * The agents of a dead controller come at once, those of a stopped one when they have heard nothing
+ * for half a lease, within a report's interval of each other.
+ */
+void control_serve(struct ctld *ctld)
+{
+    const struct conf *conf = ctld->conf;
+
+    begin_settling(ctld, clock_monotonic_ms(),
+                   conf->settle_ms + conf->lease_ms / 2 + 2 * conf->report_ms,
+                   conf->report_ms + SETTLE_EXTRA_MS);
+    ctld->control.settle_cap_ms += conf->lease_ms;
+    ctld->control.taking_over = true;
+}
+
 /* ---- init, fini ---------------------------------------------------------------------------- */
 
 int control_init(struct ctld *ctld)
 {
     struct control *control = &ctld->control;
-    struct timeval tick_time = milliseconds(TICK_MS),
-                   settle_time = milliseconds(ctld->conf->settle_ms);
-    uint64_t now = clock_monotonic_ms();
+    struct timeval tick_time = milliseconds(TICK_MS);
 
     TAILQ_INIT(&control->now);
     TAILQ_INIT(&control->due);
     TAILQ_INIT(&control->later);
     TAILQ_INIT(&control->waiting);
     TAILQ_INIT(&control->ghosts);
-    control->settling = true;
-    control->settle_end_ms = now + ctld->conf->settle_ms;
-    control->settle_cap_ms =
-        now + (ctld->conf->settle_ms > SETTLE_CAP_MS ? ctld->conf->settle_ms : SETTLE_CAP_MS);
     control->run = evtimer_new(ctld->base, run, ctld);
     control->tick = event_new(ctld->base, -1, EV_PERSIST, tick, ctld);
     control->settle = evtimer_new(ctld->base, settle, ctld);
     if (control->run == NULL || control->tick == NULL || control->settle == NULL ||
-        event_add(control->tick, &tick_time) < 0 ||
-        evtimer_add(control->settle, &settle_time) < 0) {
+        event_add(control->tick, &tick_time) < 0) {
         errno = ENOMEM;
         return -1;
     }
+    control->ticked_ms = clock_monotonic_ms();
+    settle_after_start(ctld, control->ticked_ms);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "conf.h"
 #include "control.h"
 #include "registry.h"
+#include "role.h"
 #include "topostore.h"
 #include "wire.h"
 
@@ -29,6 +30,8 @@ struct ctld {
     struct event_base *base;
     struct conf *conf;
     const char *conf_file; /* NULL: the default one */
+    struct role_self self;
+    struct role *role; /* NULL: not yet, or no more */
     struct registry registry;
     struct topostore *store;
     struct control control;

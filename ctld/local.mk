@@ -50,6 +50,7 @@ adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
 	ctld/query.c ctld/query.h \
 	ctld/registry.c ctld/registry.h \
 	ctld/reload.c ctld/reload.h \
+	ctld/role.c ctld/role.h \
 	ctld/server.c ctld/server.h \
 	ctld/session.c ctld/session.h \
 	ctld/topostore.c ctld/topostore.h \

@@ -31,7 +31,8 @@
 #include <unistd.h>
 
 struct options {
-    const char *file; /* NULL: the default one */
+    const char *file;       /* NULL: the default one */
+    const char *controller; /* which of Controllers this is, NULL: found out */
     bool foreground, check, show;
     int verbose;
 };
@@ -44,6 +45,8 @@ static void usage(FILE *out)
         "\n"
         "  -f, --foreground     do not go into the background\n"
         "  -c, --config FILE    read FILE instead of " CONF_DEFAULT_FILE "\n"
+        "      --controller HOST[:PORT]\n"
+        "                       which of Controllers this one is, if its host does not tell\n"
         "      --check-config   say what is wrong with the configuration, then exit\n"
         "      --show-config    print the configuration in force, then exit\n"
         "  -v, --verbose        log more than LogLevel says; twice for all\n"
@@ -58,10 +61,11 @@ static void usage(FILE *out)
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *options)
 {
-    enum { OPT_CHECK = 256, OPT_SHOW, OPT_VERSION };
+    enum { OPT_CHECK = 256, OPT_CONTROLLER, OPT_SHOW, OPT_VERSION };
     static const struct option table[] = {
         {"foreground", no_argument, NULL, 'f'},
         {"config", required_argument, NULL, 'c'},
+        {"controller", required_argument, NULL, OPT_CONTROLLER},
         {"check-config", no_argument, NULL, OPT_CHECK},
         {"show-config", no_argument, NULL, OPT_SHOW},
         {"verbose", no_argument, NULL, 'v'},
@@ -78,6 +82,9 @@ static int parse(int argc, char **argv, struct options *options)
             break;
         case 'c':
             options->file = optarg;
+            break;
+        case OPT_CONTROLLER:
+            options->controller = optarg;
             break;
         case OPT_CHECK:
             options->check = true;
@@ -118,6 +125,26 @@ static int make_absolute(struct options *options, char **kept)
     }
     options->file = *kept;
     return 0;
+}
+
+/* -1: said why. */
+static int find_self(struct ctld *ctld, const struct options *options)
+{
+    char error[2048];
+
+    if (role_find_self(ctld->conf, options->controller, &ctld->self, error, sizeof(error)) == 0)
+        return 0;
+    (void)fprintf(stderr, "adloaderctld: %s\n", error);
+    return -1;
+}
+
+static int say_good(const struct ctld *ctld)
+{
+    if (ctld->self.count > 0 &&
+        printf("This is %s, number %u of %u controllers.\n", ctld->self.address,
+               ctld->self.index + 1, ctld->self.count) < 0)
+        return EXIT_FAILURE;
+    return puts("The configuration is good.") < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static struct conf *read_conf(const struct options *options)
@@ -235,7 +262,8 @@ static int serve(struct ctld *ctld, struct daemon *daemon)
     if (core_init(ctld, error, sizeof(error)) == 0 &&
         daemon_pid_file(daemon, ctld->conf->pid_file, error, sizeof(error)) == 0 &&
         signals_init(ctld, events) == 0 && auth_init(ctld, error, sizeof(error)) == 0 &&
-        recorder_init(ctld) == 0 && control_init(ctld) == 0 && query_init(ctld) == 0 &&
+        recorder_init(ctld) == 0 && control_init(ctld) == 0 &&
+        role_init(ctld, error, sizeof(error)) == 0 && query_init(ctld) == 0 &&
         server_init(ctld, error, sizeof(error)) == 0) {
         log_info("version %s, listening on %s", CTLD_VERSION, ctld->conf->socket);
         daemon_ready(daemon);
@@ -247,6 +275,7 @@ static int serve(struct ctld *ctld, struct daemon *daemon)
     }
     recorder_fini(ctld); /* first: agents that lose us now have not ended */
     server_fini(ctld);
+    role_fini(ctld);
     query_fini(ctld);
     control_fini(ctld);
     auth_fini(ctld);
@@ -276,8 +305,10 @@ int main(int argc, char **argv)
         rc = EXIT_FAILURE;
     else if (options.show)
         rc = conf_print(ctld.conf, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    else if (find_self(&ctld, &options) < 0)
+        rc = EXIT_FAILURE;
     else if (options.check)
-        rc = puts("The configuration is good.") < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        rc = say_good(&ctld);
     else if (options.foreground || daemon_detach(&daemon) == 0) {
         reload_apply(&ctld, options.foreground);
         rc = serve(&ctld, &daemon);

@@ -104,6 +104,15 @@ static void write_all(FILE *out, const struct ctld *ctld, const struct totals *t
                   CTLD_VERSION);
     gauge(out, "adloader_uptime_seconds", "Time since the controller started",
           (double)(clock_monotonic_ms() - ctld->started_ms) / 1000);
+    (void)fprintf(
+        out,
+        "# HELP adloader_role Which of several controllers this is: only, primary, backup\n"
+        "# TYPE adloader_role gauge\nadloader_role{role=\"%s\"} 1\n",
+        role_name(ctld));
+    gauge(out, "adloader_serving", "1 if agents are admitted, 0 while another controller serves",
+          role_serves(ctld));
+    counter(out, "adloader_takeovers_total", "Times that a backup began to serve",
+            role_takeovers(ctld));
     gauge(out, "adloader_settling", "1 while nothing moves after a start", control->settling);
     gauge(out, "adloader_agents", "Connected agents", (double)ctld->server->nagents);
     gauge(out, "adloader_nodes", "Nodes with members", (double)ctld->registry.nnodes);

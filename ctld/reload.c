@@ -53,6 +53,7 @@ static void keep_bound(struct conf *fresh, struct conf *old)
 {
     keep(&fresh->socket, &old->socket, "ControllerSocket");
     keep(&fresh->listen_address, &old->listen_address, "ListenAddress");
+    keep(&fresh->controllers, &old->controllers, "Controllers");
     keep(&fresh->munge_socket, &old->munge_socket, "MungeSocket");
     keep(&fresh->pid_file, &old->pid_file, "PidFile");
     keep(&fresh->state_dir, &old->state_dir, "StateDir");

@@ -290,7 +290,7 @@ static int open_tcp(struct ctld *ctld, char *error, size_t size)
     if (strcmp(where, "none") == 0)
         return 0;
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-    (void)snprintf(port, sizeof(port), "%u", ctld->conf->port);
+    (void)snprintf(port, sizeof(port), "%u", ctld->self.port);
     rc = getaddrinfo(where[0] != '\0' ? where : NULL, port, &hints, &list);
     if (rc != 0) {
         (void)snprintf(error, size, "ListenAddress %s is not usable: %s", where, gai_strerror(rc));
@@ -307,7 +307,7 @@ static int open_tcp(struct ctld *ctld, char *error, size_t size)
         return 0; /* a machine without IPv6 has the IPv4 one at least */
     (void)snprintf(error, size,
                    "cannot listen on TCP port %u: %s; set ControllerPort, or ListenAddress=none",
-                   ctld->conf->port, strerror(saved != 0 ? saved : ENOMEM));
+                   ctld->self.port, strerror(saved != 0 ? saved : ENOMEM));
     return -1;
 }
 

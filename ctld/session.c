@@ -381,7 +381,8 @@ static void prepare_tcp(int fd)
 
 static int send_challenge(struct session *session)
 {
-    struct msg_challenge challenge = {.credential_wanted = session->tcp};
+    struct msg_challenge challenge = {.credential_wanted = session->tcp,
+                                      .standby = !role_serves(session->ctld)};
 
     if (getrandom(session->nonce, sizeof(session->nonce), 0) != sizeof(session->nonce))
         return -1;

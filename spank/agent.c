@@ -6,6 +6,7 @@
 #include "bind.h"
 #include "clients.h"
 #include "clock.h"
+#include "cpulock.h"
 #include "cpuset.h"
 #include "credential.h"
 #include "exported.h"
@@ -37,6 +38,7 @@
 #define BACKOFF_FRESH_MS  400u   /* the most in the first while after a controller was lost: */
 #define FRESH_LOSS_MS     10000u /* it is probably being restarted */
 #define CONNECT_MS        1000u  /* for the connection itself */
+#define SLACK_MS          200u   /* that an answer to a report may be late */
 #define HANDSHAKE_MS      5000u  /* from connected to welcome: munged may be busy at both ends */
 #define GOODBYE_MS        120u   /* for the controller to take the goodbye and close */
 #define DEFAULT_LEASE_MS  5000u
@@ -46,6 +48,9 @@
 #define RECALL_MS         100u /* for borrowers to leave when the step ends */
 #define STOPPED_MS        250u /* how often a lender or borrower is looked at for being suspended */
 #define QUOTA_REPORTS     30u  /* a quota is looked at anew at so many */
+#define LOCK_RETRY_MIN_MS 5u   /* until CPUs that others have locked are tried again, */
+#define LOCK_RETRY_MAX_MS 1000u /* growing */
+#define CLAIM_MS          1000u /* for the controllers to make strangers leave our CPUs */
 #define NEVER             UINT64_MAX
 
 /* Intervals that a controller may ask for. */
@@ -79,9 +84,22 @@ struct agent {
     struct clients clients;
     struct link link;
     struct link_address known[ARGS_ENDPOINTS_MAX];
+    bool looked_up;        /* all of them were */
+    uint64_t silent_at_ms; /* when another one is tried, NEVER there is none */
     struct nodedir node;
     struct cpuset cpuset;
+    struct cpulock cpulock;
     struct loans loans;
+
+    /* where the loaders are to be; others' locks may keep them from some of it for a while */
+    bool want_own;
+    struct cpus want;
+    struct cpus kept; /* own CPUs that are not lent, as the controller says; only if kept_said */
+    bool kept_said;
+    uint64_t locks_at_ms;          /* when the missing locks are tried again, NEVER none is */
+    uint64_t lock_retry_ms;        /* and after how long if they are missing still */
+    uint64_t occupied_since_ms;    /* that others are on CPUs of ours that we want, 0 nobody is */
+    bool claimed;                  /* all agents of the node were told */
     bool outside;                  /* it has been said that the cpusets do not follow */
     struct credential *credential; /* being made for a registration, NULL none */
     bool credential_stale;         /* the connection that it was for is lost */
@@ -252,8 +270,114 @@ static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *re
         lower(&a->scan_at_ms, now + UNDECIDED_MS);
 }
 
-/* The tasks known now at once, then those that a scan finds. */
-static void place(struct agent *a, bool own, const struct cpus *cpus, struct bind_result *result)
+/* ---- whose CPUs they are, on the node's own word (cpulock.h) ---- */
+
+/* Own CPUs on which nobody else may be with this placement. */
+static int wanted_shared(const struct agent *a, struct cpus *shared)
+{
+    if (a->phase == PHASE_STOPPED || a->about.unconfined)
+        return 0;
+    if (a->want_own && !a->kept_said)
+        return cpus_copy(shared, &a->about.own);
+    if (cpus_copy(shared, &a->want) < 0 || (a->kept_said && cpus_or(shared, &a->kept) < 0))
+        return -1;
+    cpus_and(shared, &a->about.own);
+    return 0;
+}
+
+static void try_locks_later(struct agent *a)
+{
+    uint64_t now = clock_monotonic_ms();
+    a->locks_at_ms = now + a->lock_retry_ms;
+    if (a->lock_retry_ms < LOCK_RETRY_MAX_MS)
+        a->lock_retry_ms *= 2;
+}
+
+/*
+ * Others have loaders on CPUs of ours: ask them to leave, first our borrowers, then everybody. Who
+ * does not answer loses them; Slurm gave them to us. False: from now on that is so.
+ */
+static bool ask_back(struct agent *a, const struct cpus *occupied)
+{
+    uint64_t now = clock_monotonic_ms();
+    unsigned asked = loans_reclaim(&a->loans, occupied);
+    if (a->occupied_since_ms == 0)
+        a->occupied_since_ms = now;
+    uint64_t age = now - a->occupied_since_ms;
+    if (age >= CLAIM_MS && !a->claimed) {
+        log_info("others are on CPUs of this step: all of the node are told");
+        loans_claim(&a->loans, occupied);
+        a->claimed = true;
+        a->lock_retry_ms = LOCK_RETRY_MIN_MS;
+    }
+    if (age < (asked > 0 ? RECALL_MS : CLAIM_MS + RECALL_MS))
+        return true;
+    for (unsigned i = 0; i < a->loans.nborrowers; i++)
+        if (cpus_intersects(&a->loans.borrowers[i].cpus, occupied))
+            cpuset_take(&a->node, a->loans.borrowers[i].job, a->loans.borrowers[i].step, occupied);
+    return false;
+}
+
+/*
+ * Lock what the wanted placement needs. What cannot be had is added to missing: others' CPUs that
+ * somebody else is on, and own ones that a borrower has not left yet.
+ */
+static int lock_wanted(struct agent *a, struct cpus *missing)
+{
+    struct cpus shared = CPUS_EMPTY, foreign = CPUS_EMPTY, occupied = CPUS_EMPTY;
+    int rc = wanted_shared(a, &shared);
+    if (rc == 0)
+        rc = cpulock_take(&a->cpulock, &shared, false, &occupied);
+    if (rc == 0 && !a->want_own)
+        rc = cpus_copy(&foreign, &a->want);
+    cpus_andnot(&foreign, &a->about.own);
+    if (rc == 0)
+        rc = cpulock_take(&a->cpulock, &foreign, true, missing);
+    bool all = cpus_is_empty(&occupied) && cpus_is_empty(missing);
+    if (cpus_is_empty(&occupied)) {
+        a->occupied_since_ms = 0;
+        a->claimed = false;
+    } else if (ask_back(a, &occupied) && rc == 0) {
+        rc = cpus_or(missing, &occupied);
+    }
+    if (all)
+        a->locks_at_ms = NEVER;
+    else
+        try_locks_later(a);
+    cpus_free(&shared);
+    cpus_free(&foreign);
+    cpus_free(&occupied);
+    return rc;
+}
+
+/* Locks of what the loaders have left are released. */
+static void unlock_left(struct agent *a)
+{
+    struct cpus shared = CPUS_EMPTY;
+    if (wanted_shared(a, &shared) == 0)
+        cpulock_keep(&a->cpulock, &shared, a->binder.own ? NULL : &a->binder.assigned);
+    cpus_free(&shared);
+}
+
+/*
+ * Where the loaders may be now: the wanted placement without what is missing. Who is on own
+ * placement stays there, since Slurm put it there. 0, or -1: no memory.
+ */
+static int allowed_now(const struct agent *a, const struct cpus *missing, bool *own,
+                       struct cpus *cpus)
+{
+    *own = a->want_own;
+    if (a->want_own && (a->binder.own || !cpus_intersects(missing, &a->about.own)))
+        return 0;
+    if (cpus_copy(cpus, a->want_own ? &a->about.own : &a->want) < 0)
+        return -1;
+    cpus_andnot(cpus, missing);
+    *own = a->want_own && cpus_is_empty(cpus);
+    return 0;
+}
+
+/* Bind: the tasks known now at once, then those that a scan finds. */
+static void bind_now(struct agent *a, bool own, const struct cpus *cpus, struct bind_result *result)
 {
     if (!own)
         open_cpuset(a, cpus);
@@ -265,17 +389,74 @@ static void place(struct agent *a, bool own, const struct cpus *cpus, struct bin
     binder_apply(&a->binder, &a->tasks, result);
     scan(a, TASKS_NEWCOMERS, result);
     close_cpuset(a);
+    unlock_left(a);
     note_change(a);
+}
+
+/* Bring the loaders to what is wanted, as far as others let us; the rest follows when they do. */
+static void settle(struct agent *a, struct bind_result *result)
+{
+    struct cpus missing = CPUS_EMPTY, cpus = CPUS_EMPTY;
+    bool own;
+    if (lock_wanted(a, &missing) < 0 || allowed_now(a, &missing, &own, &cpus) < 0) {
+        log_warning("no memory for an assignment: the loaders stay where they are");
+        result->failed = 1;
+    } else {
+        bind_now(a, own, &cpus, result);
+        if (!cpus_is_empty(&missing) && result->failed == 0)
+            result->failed = 1;
+    }
+    cpus_free(&missing);
+    cpus_free(&cpus);
+}
+
+static void place(struct agent *a, bool own, const struct cpus *cpus, struct bind_result *result)
+{
+    struct cpus want = CPUS_EMPTY;
+    *result = (struct bind_result){0, 0};
+    if (!own && cpus_copy(&want, cpus) < 0) {
+        log_warning("no memory for an assignment: the loaders stay where they are");
+        result->failed = 1;
+        return;
+    }
+    cpus_move(&a->want, &want);
+    a->want_own = own;
+    a->lock_retry_ms = LOCK_RETRY_MIN_MS;
+    settle(a, result);
+}
+
+/* Others may have left meanwhile. */
+static void try_locks(struct agent *a)
+{
+    struct bind_result result = {0, 0};
+    uint32_t before = a->binder.generation;
+    settle(a, &result);
+    if (a->binder.generation != before)
+        tell_clients(a);
+}
+
+/* What is not lent is for nobody else: from the start of the step until it is suspended or ends. */
+static void lock_own(struct agent *a)
+{
+    struct cpus missing = CPUS_EMPTY;
+    if (lock_wanted(a, &missing) < 0)
+        log_debug("no memory to lock the step's CPUs");
+    cpus_free(&missing);
 }
 
 static void go_home(struct agent *a, const char *why)
 {
     struct bind_result result;
+    a->kept_said = false;
     if (!a->binder.own) {
         log_info("loaders back on own placement: %s", why);
         a->workers = 0;
         place(a, true, NULL, &result);
         tell_clients(a);
+    } else {
+        a->want_own = true;
+        cpus_free(&a->want);
+        lock_own(a);
     }
     loans_keep(&a->loans, NULL, 0);
 }
@@ -323,8 +504,21 @@ static void lose_errno(struct agent *a)
     lose(a, errno == ECONNRESET ? "the connection was closed" : strerror(errno));
 }
 
+/*
+ * Where the other controllers are is found out at once: when the first one is lost, there may be no
+ * time to look up names.
+ */
+static void look_up_all(struct agent *a)
+{
+    for (unsigned i = 0; i < a->args.ncontrollers && !a->looked_up; i++)
+        link_look_up(&a->args.controllers[i], &a->known[i]);
+    a->looked_up = true;
+}
+
 static void connect_now(struct agent *a, uint64_t now)
 {
+    if (a->args.ncontrollers > 1)
+        look_up_all(a);
     /* looking up a name can take long: not while a lease could run out meanwhile */
     if (link_open(&a->link, &a->args.controllers[a->endpoint], &a->known[a->endpoint],
                   a->binder.own) < 0) {
@@ -401,6 +595,10 @@ static void on_challenge(struct agent *a, const struct wire_view *view)
         lose(a, "its greeting makes no sense");
         return;
     }
+    if (challenge.standby) {
+        lose(a, "it stands by for another");
+        return;
+    }
     if (fill_register(a, &challenge) < 0 || msg_register_write(&frame, &a->about) < 0) {
         lose(a, strerror(errno));
         wire_writer_free(&frame);
@@ -435,7 +633,12 @@ static void renew(struct agent *a, uint32_t lease_ms)
 {
     if (lease_ms > 0)
         a->lease_ms = bounded(lease_ms);
-    a->lease_until_ms = clock_monotonic_ms() + a->lease_ms;
+    uint64_t now = clock_monotonic_ms();
+    a->lease_until_ms = now + a->lease_ms;
+    if (a->args.ncontrollers > 1) {
+        uint64_t half = a->lease_ms / 2, two = 2u * a->report_ms + SLACK_MS;
+        a->silent_at_ms = now + (half > two ? half : two);
+    }
 }
 
 static void on_welcome(struct agent *a, const struct wire_view *view)
@@ -503,6 +706,8 @@ static void on_assign(struct agent *a, const struct wire_view *view)
      * taken from it nor given */
     bool own = assign.own || a->about.unconfined || a->about.cpu_bind[0] != '\0';
     unsigned missing = own ? 0 : reach_lenders(a, &assign);
+    a->kept_said = assign.keep_valid;
+    cpus_move(&a->kept, &assign.keep);
     place(a, own, &assign.cpus, &result);
     loans_keep(&a->loans, assign.loans, own ? 0 : assign.nloans);
     if (own != assign.own)
@@ -543,6 +748,10 @@ static void on_refuse(struct agent *a, const struct wire_view *view)
         return;
     }
     lose(a, m.text);
+    if (m.code == MSG_REFUSED_STANDBY) { /* then an earlier one serves */
+        a->endpoint = 0;
+        return;
+    }
     if (m.retry_ms > 0) {
         lower(&a->retry_ms, NEVER - 1);
         uint64_t earliest = clock_monotonic_ms() + jittered(a, bounded(m.retry_ms));
@@ -604,12 +813,12 @@ static void give_back(struct agent *a, const struct cpus *ended)
 {
     struct cpus rest = CPUS_EMPTY;
     struct bind_result result;
-    if (a->binder.own || !cpus_intersects(&a->binder.assigned, ended)) {
+    if (a->want_own || !cpus_intersects(&a->want, ended)) {
         loans_keep_living(&a->loans);
         return;
     }
     log_debug("a loan is over: the loaders leave its CPUs");
-    if (cpus_copy(&rest, &a->binder.assigned) < 0) {
+    if (cpus_copy(&rest, &a->want) < 0) {
         go_home(a, "a loan is over, and there is no memory for what is left");
         return;
     }
@@ -620,6 +829,14 @@ static void give_back(struct agent *a, const struct cpus *ended)
     tell_clients(a);
 }
 
+/* Our controller had another word: it hears anew what we hold. */
+static void tell_of_eviction(struct agent *a)
+{
+    a->loans.evicted = false;
+    if (a->phase == PHASE_MANAGED)
+        lose(a, "an owner of borrowed CPUs has them back; registering anew");
+}
+
 static void loan_work(struct agent *a, const struct pollfd *fds, unsigned n)
 {
     struct cpus ended = CPUS_EMPTY;
@@ -627,8 +844,13 @@ static void loan_work(struct agent *a, const struct pollfd *fds, unsigned n)
     loans_ready(&a->loans, fds, n, &ended, &gone);
     give_back(a, &ended);
     cpus_free(&ended);
-    if (gone) /* it may have died */
+    if (a->loans.evicted)
+        tell_of_eviction(a);
+    if (gone) { /* it may have died */
         (void)cpuset_mend(&a->node, &a->tasks.fs);
+        if (a->locks_at_ms != NEVER)
+            a->locks_at_ms = 0;
+    }
 }
 
 static void listen_for_borrowers(struct agent *a)
@@ -757,15 +979,26 @@ static void look_if_stopped(struct agent *a, uint64_t now)
         say_goodbye(a);
         link_close(&a->link);
         a->credential_stale = true;
-        a->lease_until_ms = NEVER;
+        a->lease_until_ms = a->locks_at_ms = NEVER;
         a->phase = PHASE_STOPPED;
+        unlock_left(a);
     } else if (!stopped && a->phase == PHASE_STOPPED) {
         log_info("the step is resumed");
         listen_for_borrowers(a);
         a->phase = PHASE_APART;
+        lock_own(a);
         a->backoff_ms = BACKOFF_MIN_MS;
         a->retry_ms = now;
     }
+}
+
+/* ---- another controller ---- */
+
+/* It says nothing: while the lease still runs, another one may take us as we are. */
+static void try_another(struct agent *a)
+{
+    lose(a, "it has said nothing for half a lease; trying another");
+    a->endpoint = (a->endpoint + 1) % a->args.ncontrollers;
 }
 
 /* ---- time ---- */
@@ -796,6 +1029,9 @@ static uint64_t next_event(const struct agent *a)
         lower(&at, a->scan_at_ms);
     if (concerned(a))
         lower(&at, a->stopped_at_ms);
+    lower(&at, a->locks_at_ms);
+    if (a->phase == PHASE_MANAGED)
+        lower(&at, a->silent_at_ms);
     return at;
 }
 
@@ -817,6 +1053,10 @@ static void timers(struct agent *a)
         look_if_stopped(a, now);
     if ((a->phase == PHASE_GREETING || a->phase == PHASE_WELCOMING) && now >= a->phase_deadline_ms)
         lose(a, "no answer in time");
+    if (now >= a->locks_at_ms)
+        try_locks(a);
+    if (a->phase == PHASE_MANAGED && now >= a->silent_at_ms)
+        try_another(a);
     if (a->phase == PHASE_APART && now >= a->retry_ms)
         connect_now(a, now);
     if (watching(a) && now >= a->scan_at_ms)
@@ -880,11 +1120,14 @@ static void release(struct agent *a)
     link_close(&a->link);
     loans_free(&a->loans);
     cpuset_free(&a->cpuset);
+    cpulock_free(&a->cpulock);
     nodedir_close(&a->node);
     credential_abandon(a->credential);
     clients_free(&a->clients);
     binder_free(&a->binder);
     tasks_free(&a->tasks);
+    cpus_free(&a->want);
+    cpus_free(&a->kept);
     msg_register_free(&a->about);
 }
 
@@ -901,6 +1144,7 @@ static void join_node(struct agent *a)
         cpuset_init(&a->cpuset, &a->tasks.fs, a->tasks.ranks[i].pid, &a->node, a->about.job,
                     a->about.step);
     (void)cpuset_mend(&a->node, &a->tasks.fs);
+    lock_own(a);
 }
 
 static void say_worktimes(const struct agent *a)
@@ -952,12 +1196,15 @@ static struct agent *create(const struct agent_step *step)
     a->backoff_ms = BACKOFF_MIN_MS;
     a->lease_ms = DEFAULT_LEASE_MS;
     a->report_ms = a->scan_ms = DEFAULT_REPORT_MS;
-    a->lease_until_ms = NEVER;
+    a->lease_until_ms = a->silent_at_ms = a->locks_at_ms = NEVER;
+    a->lock_retry_ms = LOCK_RETRY_MIN_MS;
+    a->want_own = true;
     binder_init(&a->binder);
     link_init(&a->link);
     clients_init(&a->clients, -1, step->about.uid);
     (void)pthread_mutex_init(&a->summary_lock, NULL);
     a->tasks.fs.fd = a->wake = a->node.fd = a->node.locks = -1;
+    cpulock_init(&a->cpulock, &a->node);
     loans_init(&a->loans, &a->node, step->about.job, step->about.step, &a->about.own);
     if (copy_about(&a->about, &step->about) == 0 &&
         tasks_init(&a->tasks, "", step->ranks, step->nranks, getpid()) == 0 &&

@@ -117,6 +117,20 @@ int link_open(struct link *link, const struct endpoint *e, struct link_address *
     return e->local ? open_local(link, e->path) : open_tcp(link, e, known, may_look_up);
 }
 
+void link_look_up(const struct endpoint *e, struct link_address *known)
+{
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    if (e->local || known->length > 0 || getaddrinfo(e->path, e->port, &hints, &list) != 0)
+        return; /* if it is not to be found now: link_open() tries again */
+    if (list->ai_addrlen <= sizeof known->address) {
+        memcpy(&known->address, list->ai_addr, list->ai_addrlen);
+        known->length = list->ai_addrlen;
+    }
+    freeaddrinfo(list);
+}
+
 static int finish_connect(struct link *link)
 {
     int error = 0;

@@ -42,6 +42,9 @@ int link_open(struct link *link, const struct endpoint *endpoint, struct link_ad
               bool may_look_up);
 void link_close(struct link *link);
 
+/* Find out where the endpoint is, as far as that is not known. Can block for long. */
+void link_look_up(const struct endpoint *endpoint, struct link_address *known);
+
 /* What to poll for, and what to do after: 0, or -1 with errno (ECONNRESET at the end of stream). */
 short link_events(const struct link *link);
 int link_ready(struct link *link, short revents);

@@ -105,7 +105,9 @@ static bool is_left(const struct nodedir *node, const char *name)
     return left;
 }
 
-void loans_sweep(const struct nodedir *node)
+/* Call with the name of each socket of the directory, SWEEP_MAX at most. */
+static void each_socket(const struct nodedir *node, void (*call)(const char *name, void *arg),
+                        void *arg)
 {
     int fd = node->fd >= 0 ? openat(node->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -121,10 +123,22 @@ void loans_sweep(const struct nodedir *node)
         if (length < 6 || length >= NAME_SIZE || strcmp(entry->d_name + length - 5, ".sock") != 0)
             continue;
         looks++;
-        if (is_left(node, entry->d_name) && unlinkat(node->fd, entry->d_name, 0) < 0)
-            log_debug("%s cannot be removed: %s", entry->d_name, strerror(errno));
+        call(entry->d_name, arg);
     }
     closedir(dir);
+}
+
+static void sweep_one(const char *name, void *arg)
+{
+    const struct nodedir *node = arg;
+    if (is_left(node, name) && unlinkat(node->fd, name, 0) < 0)
+        log_debug("%s cannot be removed: %s", name, strerror(errno));
+}
+
+void loans_sweep(const struct nodedir *node)
+{
+    struct nodedir here = *node;
+    each_socket(node, sweep_one, &here);
 }
 
 static void drop_borrower(struct loans *l, unsigned i)
@@ -172,13 +186,15 @@ static struct loan_lender *find_lender(struct loans *l, uint32_t job, uint32_t s
     return NULL;
 }
 
-static int say_borrow(const struct loans *l, int fd, const struct cpus *cpus)
+/* "WORD JOB STEP CPUS" */
+static int say(const struct loans *l, int fd, const char *word, const struct cpus *cpus)
 {
     char text[MESSAGE_MAX];
     char *list = cpus_to_string(cpus);
     if (list == NULL)
         return -1;
-    int n = snprintf(text, sizeof text, "borrow %" PRIu32 " %" PRIu32 " %s", l->job, l->step, list);
+    int n =
+        snprintf(text, sizeof text, "%s %" PRIu32 " %" PRIu32 " %s", word, l->job, l->step, list);
     free(list);
     if (n < 0 || (size_t)n >= sizeof text) {
         errno = EMSGSIZE;
@@ -187,10 +203,10 @@ static int say_borrow(const struct loans *l, int fd, const struct cpus *cpus)
     return send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) == n ? 0 : -1;
 }
 
-static int reach(const struct loans *l, const struct msg_loan *loan)
+/* Connect to the socket of that name and say it there; the connection, or -1. */
+static int reach(const struct loans *l, const char *name, const char *word, const struct cpus *cpus)
 {
     struct sockaddr_un address;
-    char name[NAME_SIZE];
     if (l->node->fd < 0) {
         errno = ENOENT;
         return -1;
@@ -198,10 +214,9 @@ static int reach(const struct loans *l, const struct msg_loan *loan)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    socket_name(loan->job, loan->step, name, sizeof name);
     socket_address(l->node, name, &address);
     if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 || !trusted(fd) ||
-        say_borrow(l, fd, &loan->cpus) < 0) {
+        say(l, fd, word, cpus) < 0) {
         int saved = errno;
         close(fd);
         errno = saved;
@@ -214,6 +229,7 @@ int loans_borrow(struct loans *l, const struct msg_loan *loan)
 {
     struct loan_lender *lender = find_lender(l, loan->job, loan->step);
     struct cpus cpus = CPUS_EMPTY;
+    char name[NAME_SIZE];
     if (lender != NULL && lender->over)
         return -1;
     if (lender != NULL && cpus_equal(&lender->cpus, &loan->cpus))
@@ -221,12 +237,13 @@ int loans_borrow(struct loans *l, const struct msg_loan *loan)
     if (cpus_copy(&cpus, &loan->cpus) < 0)
         return -1;
     if (lender != NULL) {
-        if (say_borrow(l, lender->fd, &cpus) == 0) {
+        if (say(l, lender->fd, "borrow", &cpus) == 0) {
             cpus_move(&lender->cpus, &cpus);
             return 0;
         }
     } else if (l->nlenders < MSG_LOANS_MAX) {
-        int fd = reach(l, loan);
+        socket_name(loan->job, loan->step, name, sizeof name);
+        int fd = reach(l, name, "borrow", &loan->cpus);
         if (fd >= 0) {
             l->lenders[l->nlenders++] =
                 (struct loan_lender){.fd = fd, .job = loan->job, .step = loan->step, .cpus = cpus};
@@ -260,13 +277,15 @@ void loans_keep_living(struct loans *l)
 }
 
 /* Whatever comes from a lender, or its end, ends the loan. */
-static void hear_lender(struct loan_lender *lender, struct cpus *ended)
+static void hear_lender(struct loans *l, struct loan_lender *lender, struct cpus *ended)
 {
     char word[16];
     ssize_t n = recv(lender->fd, word, sizeof word, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     lender->over = true;
+    if (n == 4 && memcmp(word, "mine", 4) == 0)
+        l->evicted = true;
     if (cpus_or(ended, &lender->cpus) < 0)
         log_warning("no memory to note the end of a loan: noted at the next occasion");
 }
@@ -295,33 +314,63 @@ static void accept_borrowers(struct loans *l)
     }
 }
 
-/* False: it has gone, or makes no sense. */
-static bool hear_borrower(const struct loans *l, struct loan_borrower *b)
+/*
+ * Read "WORD JOB STEP CPUS" into the rest. 1 if that came, 0 nothing has come yet, -1 it has gone
+ * or makes no sense.
+ */
+static int read_words(int fd, char word[8], uint32_t *job, uint32_t *step, struct cpus *cpus)
 {
     char text[MESSAGE_MAX];
-    struct cpus cpus = CPUS_EMPTY;
-    uint32_t job, step;
     int at = -1;
-    ssize_t n = recv(b->fd, text, sizeof text - 1, MSG_DONTWAIT);
+    ssize_t n = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return true;
+        return 0;
     if (n <= 0)
-        return false;
+        return -1;
     text[n] = '\0';
-    if (sscanf(text, "borrow %" SCNu32 " %" SCNu32 " %n", &job, &step, &at) != 2 || at < 0 ||
-        cpus_parse(&cpus, text + at) < 0)
-        return false;
-    if (cpus_is_empty(&cpus) || !cpus_is_subset(&cpus, l->own)) {
-        log_debug("step %u.%u wants to borrow CPUs that are not ours", (unsigned)job,
-                  (unsigned)step);
-        cpus_free(&cpus);
+    if (sscanf(text, "%7s %" SCNu32 " %" SCNu32 " %n", word, job, step, &at) != 3 || at < 0)
+        return -1;
+    return cpus_parse(cpus, text + at) == 0 ? 1 : -1;
+}
+
+/* Somebody borrows these from us. False: that cannot be. */
+static bool note_borrower(const struct loans *l, struct loan_borrower *b, struct cpus *cpus)
+{
+    if (cpus_is_empty(cpus) || !cpus_is_subset(cpus, l->own)) {
+        log_debug("step %u.%u wants to borrow CPUs that are not ours", (unsigned)b->job,
+                  (unsigned)b->step);
         return false;
     }
-    b->job = job;
-    b->step = step;
-    cpus_free(&b->cpus);
-    b->cpus = cpus;
+    cpus_move(&b->cpus, cpus);
     return true;
+}
+
+/* They are their owner's, whoever let us have them. Ours stay: then both are owners. */
+static void note_claim(struct loans *l, struct cpus *cpus, struct cpus *ended)
+{
+    cpus_andnot(cpus, l->own);
+    if (cpus_is_empty(cpus))
+        return;
+    l->evicted = true;
+    if (cpus_or(ended, cpus) < 0)
+        log_warning("no memory to note an owner's claim");
+}
+
+/* False: it has gone, makes no sense, or has said all that it had to say. */
+static bool hear_borrower(struct loans *l, struct loan_borrower *b, struct cpus *ended)
+{
+    struct cpus cpus = CPUS_EMPTY;
+    char word[8];
+    bool stays = false;
+    int came = read_words(b->fd, word, &b->job, &b->step, &cpus);
+    if (came == 0)
+        return true;
+    if (came > 0 && strcmp(word, "borrow") == 0)
+        stays = note_borrower(l, b, &cpus);
+    else if (came > 0 && strcmp(word, "mine") == 0 && ended != NULL)
+        note_claim(l, &cpus, ended);
+    cpus_free(&cpus);
+    return stays;
 }
 
 unsigned loans_wait(struct loans *l, unsigned ms)
@@ -336,10 +385,45 @@ unsigned loans_wait(struct loans *l, unsigned ms)
         if (now >= until || poll(fds, n, (int)(until - now)) <= 0)
             break;
         for (unsigned i = n; i-- > 0;)
-            if (fds[i].revents != 0 && !hear_borrower(l, &l->borrowers[i]))
+            if (fds[i].revents != 0 && !hear_borrower(l, &l->borrowers[i], NULL))
                 drop_borrower(l, i);
     }
     return l->nborrowers;
+}
+
+unsigned loans_reclaim(struct loans *l, const struct cpus *cpus)
+{
+    unsigned asked = 0;
+    for (unsigned i = l->nborrowers; i-- > 0;) {
+        if (!cpus_intersects(&l->borrowers[i].cpus, cpus))
+            continue;
+        if (send(l->borrowers[i].fd, "mine", 4, MSG_NOSIGNAL | MSG_DONTWAIT) == 4)
+            asked++;
+        else if (errno != EAGAIN) /* then it has been asked often enough already */
+            drop_borrower(l, i);
+    }
+    return asked;
+}
+
+struct claim {
+    const struct loans *l;
+    const struct cpus *cpus;
+};
+
+static void claim_from(const char *name, void *arg)
+{
+    const struct claim *claim = arg;
+    char ours[NAME_SIZE];
+    socket_name(claim->l->job, claim->l->step, ours, sizeof ours);
+    int fd = strcmp(name, ours) != 0 ? reach(claim->l, name, "mine", claim->cpus) : -1;
+    if (fd >= 0)
+        close(fd);
+}
+
+void loans_claim(const struct loans *l, const struct cpus *cpus)
+{
+    struct claim claim = {l, cpus};
+    each_socket(l->node, claim_from, &claim);
 }
 
 /* ---- both ---- */
@@ -363,9 +447,9 @@ void loans_ready(struct loans *l, const struct pollfd *fds, unsigned n, struct c
         return;
     for (unsigned i = 0; i < lenders; i++)
         if (fds[1 + borrowers + i].revents != 0)
-            hear_lender(&l->lenders[i], ended);
+            hear_lender(l, &l->lenders[i], ended);
     for (unsigned i = borrowers; i-- > 0;)
-        if (fds[1 + i].revents != 0 && !hear_borrower(l, &l->borrowers[i])) {
+        if (fds[1 + i].revents != 0 && !hear_borrower(l, &l->borrowers[i], ended)) {
             drop_borrower(l, i);
             *gone = true;
         }

@@ -7,6 +7,10 @@
  *
  *     borrower    "borrow JOB STEP CPUS"    on connecting, and when the CPUs change
  *     lender      "go"                      the borrower leaves and then closes
+ *     lender      "mine"                    the same, from one that does not end: it has another
+ *                                           word on the CPUs than the borrower's controller
+ *     an owner    "mine JOB STEP CPUS"      to any agent, over a connection of its own: whoever has
+ *                                           loaders there that does not own the CPUs leaves
  *
  * A lender that does not know the CPUs as its own, or has too many borrowers, closes at once.
  */
@@ -42,6 +46,7 @@ struct loans {
         bool over; /* to be closed when our tasks have left */
     } lenders[MSG_LOANS_MAX];
     unsigned nlenders;
+    bool evicted; /* an owner said "mine": cleared by who has read it */
 };
 
 /* Without descriptors; then loans_listen() lets others borrow. 0, or -1 with errno. */
@@ -68,6 +73,12 @@ void loans_keep(struct loans *l, const struct msg_loan *loans, unsigned n);
 
 /* Ask all borrowers to go, and let in no more until loans_listen(). */
 void loans_recall(struct loans *l);
+
+/* Take these CPUs back: ask their borrowers to go. Does not wait. Returns how many there are. */
+unsigned loans_reclaim(struct loans *l, const struct cpus *cpus);
+
+/* Say to all agents of the node that these CPUs are ours. */
+void loans_claim(const struct loans *l, const struct cpus *cpus);
 
 /* Wait until they have gone or ms have passed. Returns how many have not; they stay in borrowers.
  */

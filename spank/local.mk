@@ -9,6 +9,7 @@ libadl_spank_la_SOURCES = \
 	spank/classify.c spank/classify.h \
 	spank/clients.c spank/clients.h \
 	spank/cpubind.c spank/cpubind.h \
+	spank/cpulock.c spank/cpulock.h \
 	spank/cpuset.c spank/cpuset.h \
 	spank/credential.c spank/credential.h \
 	spank/exported.c spank/exported.h \

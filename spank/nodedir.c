@@ -18,6 +18,7 @@
 
 #define LOCK_TRY_MS 1
 #define NODE_BYTE   ((off_t)1 << 33) /* jobs have the bytes of their numbers */
+#define CPU_BYTE    ((off_t)1 << 34) /* of CPU 0, and so on */
 #define NAME_SIZE   64
 
 /* Open directory name below parent, making it; it must be ours and nobody else's to write in. */
@@ -85,10 +86,15 @@ void nodedir_close(struct nodedir *dir)
 
 /* ---- locks ---- */
 
+static int lock_bytes(int fd, off_t first, off_t count, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
 static int lock_byte(int fd, off_t byte, short type)
 {
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &lock);
+    return lock_bytes(fd, byte, 1, type);
 }
 
 bool nodedir_lock(struct nodedir *dir, unsigned ms)
@@ -128,4 +134,16 @@ bool nodedir_starting(const struct nodedir *dir, uint32_t job)
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)job, .l_len = 1};
     return dir->locks >= 0 && fcntl(dir->locks, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+bool nodedir_lock_cpus(const struct nodedir *dir, unsigned first, unsigned count, bool exclusive)
+{
+    return dir->locks >= 0 &&
+           lock_bytes(dir->locks, CPU_BYTE + first, count, exclusive ? F_WRLCK : F_RDLCK) == 0;
+}
+
+void nodedir_unlock_cpus(const struct nodedir *dir, unsigned first, unsigned count)
+{
+    if (dir->locks >= 0 && lock_bytes(dir->locks, CPU_BYTE + first, count, F_UNLCK) < 0)
+        log_debug("locks of CPUs cannot be released: %s", strerror(errno));
 }

@@ -39,4 +39,12 @@ void nodedir_start_end(struct nodedir *dir, uint32_t job);
 /* Does another process set up a step of the job now? */
 bool nodedir_starting(const struct nodedir *dir, uint32_t job);
 
+/*
+ * Locks of CPUs first to first + count - 1, all or none: shared with other shared ones, or
+ * exclusive (cpulock.h says who takes which). Does not wait. False: somebody else's lock is in the
+ * way.
+ */
+bool nodedir_lock_cpus(const struct nodedir *dir, unsigned first, unsigned count, bool exclusive);
+void nodedir_unlock_cpus(const struct nodedir *dir, unsigned first, unsigned count);
+
 #endif

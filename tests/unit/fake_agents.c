@@ -386,9 +386,13 @@ static void take_assign(struct agent *a, const struct wire_view *view)
     a->assigns++;
     if (!a->mute) {
         a->seq = assign.seq;
-        a->on_own = assign.own;
         note_loans(a, &assign);
-        cpus_move(&a->loaders, &assign.cpus);
+        if (a->apply != NULL) {
+            ack.status = a->apply(a, &assign) ? MSG_ACK_APPLIED : MSG_ACK_PARTIAL;
+        } else {
+            a->on_own = assign.own;
+            cpus_move(&a->loaders, &assign.cpus);
+        }
         memcpy(a->state, assign.state, assign.state_length);
         a->state_length = assign.state_length;
         (void)snprintf(a->reason, sizeof(a->reason), "%s", assign.reason);

@@ -61,6 +61,9 @@ struct agent {
     unsigned tasks_of_loader; /* loader tasks that it reports */
     double use_cores;         /* and what they use */
     double gpu_busy;          /* NAN: unknown */
+    /* puts the loaders somewhere, in place of doing as told; false: not all of what was assigned */
+    bool (*apply)(struct agent *a, const struct msg_assign *assign);
+    void *arg; /* apply's */
     /* what is */
     int fd;
     bool registered, refused, ended;

@@ -45,7 +45,7 @@ TESTS += tests/unit/test_agent tests/unit/test_args tests/unit/test_classify tes
 tests_unit_agent_victim_SOURCES = tests/unit/agent_victim.c
 tests_unit_agent_victim_LDADD = libadloader.la
 tests_unit_agent_victim_LDFLAGS = $(AM_LDFLAGS) -no-install
-tests_unit_test_agent_SOURCES = tests/unit/test_agent.c
+tests_unit_test_agent_SOURCES = tests/unit/test_agent.c tests/unit/agent_scene.c tests/unit/agent_scene.h
 tests_unit_test_agent_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_agent_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_agent_LDADD = $(ADL_SPANK_TEST_LIBS)
@@ -117,6 +117,18 @@ tests_unit_test_loan_SOURCES = tests/unit/test_loan.c
 tests_unit_test_loan_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
 tests_unit_test_loan_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_loan_LDADD = $(ADL_SPANK_TEST_LIBS)
+
+# several agents of a node, and several controllers
+check_PROGRAMS += tests/unit/test_cpulock tests/unit/test_two_agents
+TESTS += tests/unit/test_cpulock tests/unit/test_two_agents
+tests_unit_test_cpulock_SOURCES = tests/unit/test_cpulock.c tests/unit/rng.h
+tests_unit_test_cpulock_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_cpulock_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_cpulock_LDADD = $(ADL_SPANK_TEST_LIBS)
+tests_unit_test_two_agents_SOURCES = tests/unit/test_two_agents.c tests/unit/agent_scene.c tests/unit/agent_scene.h
+tests_unit_test_two_agents_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_two_agents_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_two_agents_LDADD = $(ADL_SPANK_TEST_LIBS)
 
 # common
 check_PROGRAMS += tests/unit/test_cpus
@@ -223,6 +235,14 @@ tests_unit_test_ctld_SOURCES = tests/unit/test_ctld.c tests/unit/fake_agents.c t
 tests_unit_test_ctld_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
 tests_unit_test_ctld_LDADD = libadl_alloc.la libadl_common.la $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
+
+# Several controllers, and agents that keep the node's rule (spank/cpulock.h).
+check_PROGRAMS += tests/unit/test_failover
+TESTS += tests/unit/test_failover
+tests_unit_test_failover_SOURCES = tests/unit/test_failover.c tests/unit/fake_agents.c tests/unit/fake_agents.h tests/unit/rng.h
+tests_unit_test_failover_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/spank
+tests_unit_test_failover_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
+tests_unit_test_failover_LDADD = $(ADL_SPANK_TEST_LIBS) $(JSON_C_LIBS) $(MUNGE_LIBS)
 
 # The job's record in Slurm's accounting.
 check_PROGRAMS += tests/unit/test_record

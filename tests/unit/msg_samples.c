@@ -158,6 +158,9 @@ void sample_assign(struct rng *rng, struct msg_assign *m)
     any_text(rng, m->reason, sizeof(m->reason), PRINTABLE_LETTERS "\xc3\xbc");
     m->state_length = any_state(rng, m->state);
     any_loans(rng, m);
+    m->keep_valid = any_bool(rng);
+    if (m->keep_valid)
+        any_cpus(rng, &m->keep);
 }
 
 void sample_report(struct rng *rng, struct msg_report *m)
@@ -286,7 +289,7 @@ static int write_small(enum msg_type type, struct rng *rng, struct wire_writer *
         return msg_goodbye_write(w, &m);
     }
     case MSG_REFUSE: {
-        struct msg_refuse m = {.code = 1 + rng_below(rng, MSG_REFUSED_OFF),
+        struct msg_refuse m = {.code = 1 + rng_below(rng, MSG_REFUSED_STANDBY),
                                .retry_ms = any_u32(rng)};
         any_text(rng, m.text, sizeof(m.text), PRINTABLE_LETTERS);
         return msg_refuse_write(w, &m);

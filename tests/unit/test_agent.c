@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "agent.h"
+#include "agent_scene.h"
 #include "clients.h"
 #include "msg.h"
 #include "wire.h"
@@ -31,188 +32,14 @@
 
 #include <cmocka.h>
 
-#define PATIENCE_MS    10000   /* for what must happen; only failing tests wait so long */
-#define LONG_LEASE_MS  600000u /* so that a loaded machine is no reason to fail */
-#define SHORT_LEASE_MS 600u
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
-}
-
-/* ---- the training program ---- */
-
-struct victim {
-    pid_t pid;
-    FILE *to, *from;
-};
-
-static void victim_start(struct victim *v, const char *socket)
-{
-    char program[4096];
-    int in[2], out[2];
-    snprintf(program, sizeof program, "%s/tests/unit/agent_victim", getenv("ADL_BUILDDIR"));
-    assert_int_equal(pipe(in), 0);
-    assert_int_equal(pipe(out), 0);
-    v->pid = fork();
-    assert_true(v->pid >= 0);
-    if (v->pid == 0) {
-        dup2(in[0], 0);
-        dup2(out[1], 1);
-        for (int fd = 3; fd < 64; fd++)
-            close(fd);
-        setenv("ADLOADER_SOCKET", socket, 1);
-        execl(program, program, (char *)NULL);
-        _exit(127);
-    }
-    close(in[0]);
-    close(out[1]);
-    v->to = fdopen(in[1], "w");
-    v->from = fdopen(out[0], "r");
-}
-
-static int victim_do(struct victim *v, char command)
-{
-    int answer = -1;
-    fputc(command, v->to);
-    fflush(v->to);
-    if (fscanf(v->from, "%d", &answer) != 1)
-        fail_msg("the training program does not answer '%c'", command);
-    return answer;
-}
-
-static void victim_stop(struct victim *v)
-{
-    fclose(v->to);
-    waitpid(v->pid, NULL, 0);
-    fclose(v->from);
-}
-
-/* ---- masks as the kernel tells them ---- */
-
-static void read_mask(pid_t pid, pid_t tid, char *list, size_t size)
-{
-    static const char key[] = "Cpus_allowed_list:";
-    char path[64], line[256];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    snprintf(list, size, "gone");
-    FILE *f = fopen(path, "r");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL)
-        if (strncmp(line, key, sizeof key - 1) == 0)
-            sscanf(line + sizeof key - 1, "%31s", list);
-    if (f != NULL)
-        fclose(f);
-}
-
-static void expect_mask(pid_t pid, pid_t tid, const char *want)
-{
-    char list[32];
-    read_mask(pid, tid, list, sizeof list);
-    assert_string_equal(list, want);
-}
-
-static void await_mask(pid_t pid, pid_t tid, const char *want)
-{
-    char list[32];
-    for (uint64_t until = now_ms() + PATIENCE_MS; now_ms() < until; usleep(2000)) {
-        read_mask(pid, tid, list, sizeof list);
-        if (strcmp(list, want) == 0)
-            return;
-    }
-    fail_msg("task %d is on %s, not on %s", (int)tid, list, want);
-}
-
-/* ---- the scene: a victim, an agent on it, and this test as the controller ---- */
-
-struct scene {
-    char dir[64], socket[128], client_socket[128], both[32];
-    int listener, peer;
-    uint32_t lease_ms;
-    uint8_t in[WIRE_SMALL_FRAME];
-    size_t in_length, in_used;
-    struct victim victim;
-    struct rank rank;
-    struct agent_step step;
-    struct agent *agent;
-};
-
-static int listen_at(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%.100s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(fd, 8), 0);
-    return fd;
-}
-
-static uint64_t start_ticks(pid_t pid)
-{
-    struct procfs fs;
-    struct procfs_stat stat;
-    assert_int_equal(procfs_open(&fs, ""), 0);
-    assert_int_equal(procfs_process_stat(&fs, pid, &stat), 0);
-    procfs_close(&fs);
-    return stat.start_ticks;
-}
-
-static void fill_step(struct scene *s)
-{
-    char error[256], controller[160];
-    snprintf(controller, sizeof controller, "controller=unix:%s", s->socket);
-    char *argv[] = {controller};
-    assert_int_equal(args_parse(&s->step.args, 1, argv, error, sizeof error), 0);
-    snprintf(s->step.args.rundir, sizeof s->step.args.rundir, "%s", s->dir);
-    s->rank.pid = s->victim.pid;
-    s->rank.start_ticks = start_ticks(s->victim.pid);
-    assert_int_equal(cpus_get_affinity(s->victim.pid, &s->rank.home), 0);
-    struct msg_register *about = &s->step.about;
-    about->job = 12;
-    about->step = 3;
-    about->uid = (uint32_t)getuid();
-    about->tasks = about->step_nodes = 1;
-    about->hints.on = true;
-    snprintf(about->node, sizeof about->node, "n1");
-    snprintf(about->host, sizeof about->host, "h1");
-    snprintf(about->agent, sizeof about->agent, "test");
-    assert_int_equal(cpus_copy(&about->own, &s->rank.home), 0);
-    s->step.ranks = &s->rank;
-    s->step.nranks = 1;
-}
-
 static int set_up(void **state)
 {
-    cpu_set_t set;
+    const struct scene_setup setup = {.cpus = "0-1", .step = 3};
     struct scene *s = calloc(1, sizeof *s);
-    char error[256];
     *state = s;
-    s->peer = -1;
-    s->lease_ms = LONG_LEASE_MS;
-    snprintf(s->dir, sizeof s->dir, "/tmp/adl-test-agent-XXXXXX");
-    if (sched_getaffinity(0, sizeof set, &set) < 0 || !CPU_ISSET(0, &set) || !CPU_ISSET(1, &set))
-        return 0; /* scene_ready() skips */
-    /* whatever the machine has, the step owns CPUs 0 and 1 */
-    CPU_ZERO(&set);
-    CPU_SET(0, &set);
-    CPU_SET(1, &set);
-    assert_int_equal(sched_setaffinity(0, sizeof set, &set), 0);
-    assert_non_null(mkdtemp(s->dir));
-    snprintf(s->socket, sizeof s->socket, "%s/ctld.sock", s->dir);
-    s->listener = listen_at(s->socket);
-    assert_int_equal(clients_path(s->dir, "n1", 12, 3, s->client_socket, sizeof s->client_socket),
-                     0);
-    s->step.listener = clients_listen(s->client_socket, getuid(), error, sizeof error);
-    assert_true(s->step.listener >= 0);
-    victim_start(&s->victim, s->client_socket);
-    (void)victim_do(&s->victim, 'n'); /* it has called exec for certain */
-    snprintf(s->both, sizeof s->both, "0-1");
-    fill_step(s);
-    s->agent = agent_start(&s->step);
-    assert_non_null(s->agent);
-    return 0;
+    if (s != NULL && scene_possible())
+        scene_begin(s, &setup); /* else scene_ready() skips */
+    return s != NULL ? 0 : -1;
 }
 
 static struct scene *scene_ready(void **state)
@@ -226,146 +53,9 @@ static struct scene *scene_ready(void **state)
 static int tear_down(void **state)
 {
     struct scene *s = *state;
-    if (s->agent != NULL) {
-        agent_leave(s->agent);
-        assert_true(agent_join(s->agent, 2000));
-    }
-    if (s->victim.pid > 0)
-        victim_stop(&s->victim);
-    if (s->peer >= 0)
-        close(s->peer);
-    if (s->listener > 0)
-        close(s->listener);
-    unlink(s->socket);
-    unlink(s->client_socket);
-    rmdir(s->dir);
-    cpus_free(&s->rank.home);
-    cpus_free(&s->step.about.own);
+    scene_end(s);
     free(s);
     return 0;
-}
-
-/* ---- this test as the controller ---- */
-
-static void accept_agent(struct scene *s)
-{
-    struct pollfd fd = {.fd = s->listener, .events = POLLIN};
-    if (poll(&fd, 1, PATIENCE_MS) != 1)
-        fail_msg("the agent does not connect");
-    if (s->peer >= 0)
-        close(s->peer);
-    s->peer = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-    assert_true(s->peer >= 0);
-    s->in_length = s->in_used = 0;
-}
-
-static void hang_up(struct scene *s)
-{
-    close(s->peer);
-    s->peer = -1;
-}
-
-static void say(struct scene *s, int written, struct wire_writer *w)
-{
-    assert_int_equal(written, 0);
-    assert_int_equal(send(s->peer, w->data, w->length, MSG_NOSIGNAL), (ssize_t)w->length);
-    wire_writer_free(w);
-}
-
-/* The next frame, or false at the end of the stream; fails when neither comes. */
-static bool hear(struct scene *s, struct wire_view *view)
-{
-    memmove(s->in, s->in + s->in_used, s->in_length - s->in_used);
-    s->in_length -= s->in_used;
-    s->in_used = 0;
-    for (;;) {
-        ssize_t length = wire_frame_length(s->in, s->in_length, sizeof s->in);
-        assert_true(length >= 0);
-        if (length > 0) {
-            assert_int_equal(wire_open(view, s->in, (size_t)length), 0);
-            s->in_used = (size_t)length;
-            return true;
-        }
-        struct pollfd fd = {.fd = s->peer, .events = POLLIN};
-        if (poll(&fd, 1, PATIENCE_MS) != 1)
-            fail_msg("the agent says nothing");
-        ssize_t n = recv(s->peer, s->in + s->in_length, sizeof s->in - s->in_length, 0);
-        if (n <= 0)
-            return false;
-        s->in_length += (size_t)n;
-    }
-}
-
-/* The next frame of a type; others are passed over. */
-static void hear_type(struct scene *s, enum msg_type type, struct wire_view *view)
-{
-    do {
-        if (!hear(s, view))
-            fail_msg("the agent hung up, message %d was expected", (int)type);
-    } while (view->type != type);
-}
-
-static void greet(struct scene *s, struct msg_register *m)
-{
-    struct wire_writer w = {0};
-    struct wire_view view;
-    struct msg_challenge challenge = {.credential_wanted = false};
-    memset(challenge.nonce, 7, sizeof challenge.nonce);
-    snprintf(challenge.server, sizeof challenge.server, "test");
-    say(s, msg_challenge_write(&w, &challenge), &w);
-    hear_type(s, MSG_REGISTER, &view);
-    assert_int_equal(msg_register_read(&view, m), 0);
-    assert_memory_equal(m->nonce, challenge.nonce, sizeof m->nonce);
-}
-
-static void welcome(struct scene *s)
-{
-    struct wire_writer w = {0};
-    struct msg_welcome m = {
-        .server = "test", .instance = 1, .lease_ms = s->lease_ms, .report_ms = 100, .scan_ms = 100};
-    say(s, msg_welcome_write(&w, &m), &w);
-}
-
-static void register_agent(struct scene *s)
-{
-    struct msg_register m;
-    accept_agent(s);
-    greet(s, &m);
-    msg_register_free(&m);
-    welcome(s);
-}
-
-static void assign(struct scene *s, uint64_t seq, const char *cpus, struct msg_ack *ack)
-{
-    struct wire_writer w = {0};
-    struct wire_view view;
-    struct msg_assign m = {.seq = seq, .own = cpus == NULL, .workers = 3, .lease_ms = s->lease_ms};
-    if (cpus != NULL)
-        assert_int_equal(cpus_parse(&m.cpus, cpus), 0);
-    say(s, msg_assign_write(&w, &m), &w);
-    cpus_free(&m.cpus);
-    do {
-        hear_type(s, MSG_ACK, &view);
-        assert_int_equal(msg_ack_read(&view, ack), 0);
-    } while (ack->seq != seq);
-}
-
-static void renew(struct scene *s)
-{
-    struct wire_writer w = {0};
-    struct msg_renew m = {.lease_ms = s->lease_ms};
-    say(s, msg_renew_write(&w, &m), &w);
-}
-
-/* Answer reports for a while, as a controller does; the last one is left in m. */
-static void serve(struct scene *s, unsigned reports, struct msg_report *m)
-{
-    struct wire_view view;
-    for (unsigned i = 0; i < reports; i++) {
-        hear_type(s, MSG_REPORT, &view);
-        assert_int_equal(msg_report_read(&view, m), 0);
-        renew(s);
-    }
 }
 
 /* ---- the tests ---- */
@@ -403,10 +93,10 @@ static void loaders_move_and_nothing_else(void **state)
     assert_int_equal(ack.failed, 0);
     expect_mask(rank, loader, "1"); /* when the acknowledgement is here, it is done */
     expect_mask(worker, worker, "1");
-    expect_mask(rank, rank, s->both);
-    expect_mask(rank, plain, s->both);
-    expect_mask(rank, pin, s->both);
-    expect_mask(program, program, s->both);
+    expect_mask(rank, rank, "0-1");
+    expect_mask(rank, plain, "0-1");
+    expect_mask(rank, pin, "0-1");
+    expect_mask(program, program, "0-1");
     serve(s, 2, &report);
     assert_int_equal(report.tasks, 2);
     assert_int_equal(report.workers, 2);
@@ -414,8 +104,8 @@ static void loaders_move_and_nothing_else(void **state)
     assert_int_equal(report.held_seq, 1);
     assign(s, 2, NULL, &ack);
     assert_int_equal(ack.status, MSG_ACK_APPLIED);
-    expect_mask(rank, loader, s->both);
-    expect_mask(worker, worker, s->both);
+    expect_mask(rank, loader, "0-1");
+    expect_mask(worker, worker, "0-1");
 }
 
 static void new_loaders_are_found_and_bound(void **state)
@@ -447,7 +137,7 @@ static void a_loader_s_mask_is_not_left_to_its_heirs(void **state)
     expect_mask(s->victim.pid, loader, "1");
     pid_t heir = victim_do(&s->victim, 'i');
     serve(s, 3, &report);
-    expect_mask(s->victim.pid, heir, s->both);
+    expect_mask(s->victim.pid, heir, "0-1");
     expect_mask(s->victim.pid, loader, "1");
     assert_int_equal(report.tasks, 1);
 }
@@ -462,7 +152,7 @@ static void an_assignment_outside_is_reported(void **state)
     assign(s, 1, "4000", &ack); /* no such CPU: the kernel refuses */
     assert_int_equal(ack.status, MSG_ACK_FAILED);
     assert_int_equal(ack.failed, 1);
-    expect_mask(s->victim.pid, loader, s->both);
+    expect_mask(s->victim.pid, loader, "0-1");
     assign(s, 2, "1,4000", &ack); /* it grants a part, silently: only reading back tells */
     assert_int_equal(ack.status, MSG_ACK_FAILED);
     expect_mask(s->victim.pid, loader, "1");
@@ -480,7 +170,7 @@ static void an_empty_assignment_leaves_the_home_mask(void **state)
     assign(s, 1, "1", &ack);
     assign(s, 2, "", &ack);
     assert_int_equal(ack.status, MSG_ACK_APPLIED);
-    expect_mask(s->victim.pid, loader, s->both);
+    expect_mask(s->victim.pid, loader, "0-1");
 }
 
 static void silence_ends_the_lease(void **state)
@@ -494,7 +184,7 @@ static void silence_ends_the_lease(void **state)
     assign(s, 1, "1", &ack);
     uint64_t from = now_ms();
     expect_mask(s->victim.pid, loader, "1");
-    await_mask(s->victim.pid, loader, s->both); /* the connection is open, but nobody speaks */
+    await_mask(s->victim.pid, loader, "0-1"); /* the connection is open, but nobody speaks */
     assert_true(now_ms() - from >= SHORT_LEASE_MS - 50);
     accept_agent(s); /* and it tries anew */
     greet(s, &m);
@@ -542,7 +232,7 @@ static void without_a_controller_the_lease_ends_too(void **state)
     close(s->listener);
     s->listener = -1;
     hang_up(s);
-    await_mask(s->victim.pid, loader, s->both);
+    await_mask(s->victim.pid, loader, "0-1");
 }
 
 static void garbage_is_answered_by_hanging_up(void **state)
@@ -601,7 +291,7 @@ static void a_final_refusal_is_final(void **state)
     register_agent(s);
     assign(s, 1, "1", &ack);
     say(s, msg_refuse_write(&w, &m), &w);
-    await_mask(s->victim.pid, loader, s->both);
+    await_mask(s->victim.pid, loader, "0-1");
     struct pollfd fd = {.fd = s->listener, .events = POLLIN};
     assert_int_equal(poll(&fd, 1, 500), 0);
 }
@@ -630,7 +320,7 @@ static void the_end_restores_and_says_goodbye(void **state)
     agent_leave(s->agent);
     hear_type(s, MSG_GOODBYE, &view);
     assert_int_equal(msg_goodbye_read(&view, &m), 0);
-    expect_mask(s->victim.pid, loader, s->both);
+    expect_mask(s->victim.pid, loader, "0-1");
     assert_false(hear(s, &view));
     hang_up(s);
     assert_true(agent_join(s->agent, 1000));
@@ -678,13 +368,13 @@ static void an_announced_thread_is_a_loader(void **state)
     assign(s, 1, "1", &ack);
     pid_t plain = victim_do(&s->victim, 'p');
     serve(s, 2, &report);
-    expect_mask(s->victim.pid, plain, s->both);
+    expect_mask(s->victim.pid, plain, "0-1");
     assert_int_equal(victim_do(&s->victim, 'a'), 1);
     serve(s, 3, &report);
     expect_mask(s->victim.pid, plain, "1");
     assert_int_equal(victim_do(&s->victim, 'u'), 0);
     serve(s, 3, &report);
-    expect_mask(s->victim.pid, plain, s->both);
+    expect_mask(s->victim.pid, plain, "0-1");
 }
 
 static void reports_tell_loaders_from_the_rest(void **state)
@@ -770,7 +460,7 @@ static void an_unconfined_step_is_never_bound(void **state)
     welcome(s);
     assign(s, 1, "1", &ack);
     assert_int_equal(ack.status, MSG_ACK_FAILED);
-    expect_mask(s->victim.pid, loader, s->both);
+    expect_mask(s->victim.pid, loader, "0-1");
 }
 
 static void many_tasks_that_come_and_go(void **state)
