@@ -94,7 +94,7 @@ static struct fake_task task_of(pid_t pid, pid_t tid)
                               .ppid = pid == 100 ? SELF : 100,
                               .start_ticks = 5000,
                               .stack = 4096,
-                              .comm = "python",
+                              .comm = pid != 100 && tid == pid ? "pt_data_worker" : "python",
                               .threads = pid == 100 ? 1 : 2,
                               .program = "python3",
                               .arguments = "python train.py",
