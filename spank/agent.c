@@ -107,9 +107,10 @@ struct agent {
     enum phase phase;
     unsigned endpoint; /* of args.controllers, the one in use or next */
     uint64_t backoff_ms;
-    uint64_t lost_ms; /* when a controller that managed us was lost, 0 never */
-    bool silent;      /* the loss of contact has been logged */
-    bool blind;       /* that the tasks cannot be listed has been logged */
+    uint64_t lost_ms;   /* when a controller that managed us was lost, 0 never */
+    bool silent;        /* the loss of contact has been logged */
+    bool other_version; /* the controller's, when it was last heard */
+    bool blind;         /* that the tasks cannot be listed has been logged */
     uint64_t retry_ms, phase_deadline_ms;
     uint64_t lease_until_ms; /* NEVER: there is nothing that a silence could end */
     uint64_t report_at_ms, scan_at_ms, stopped_at_ms;
@@ -787,6 +788,16 @@ static void hear(struct agent *a, const struct wire_view *view)
     }
 }
 
+/* Another version does not go away by itself: it is told even where the loss has been. */
+static void lose_sense(struct agent *a, int error)
+{
+    bool other = error == EPROTONOSUPPORT;
+    if (other && !a->other_version)
+        a->silent = false;
+    a->other_version = other;
+    lose(a, other ? "it speaks another version of the protocol" : "it sends what is no message");
+}
+
 static void link_work(struct agent *a, short revents)
 {
     struct wire_view view;
@@ -799,8 +810,7 @@ static void link_work(struct agent *a, short revents)
         if (got == 0)
             return;
         if (got < 0)
-            lose(a, errno == EPROTONOSUPPORT ? "it speaks another version of the protocol"
-                                             : "it sends what is no message");
+            lose_sense(a, errno);
         else
             hear(a, &view);
     }

@@ -5,6 +5,8 @@
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=testlib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/testlib.sh"
+# shellcheck source-path=SCRIPTDIR source=rows.sh
+. "$testlib_here/rows.sh"
 
 for program in slurmdbd mariadbd sacct jq; do
     command -v "$program" >/dev/null || {
@@ -149,9 +151,12 @@ tap_is "$timed_status" 0 "slurmctld stopped: the controller answers ($timed_ms m
 sleep 2
 timed 3 "$(program adloader)" status --json
 tap_is "$timed_status" 0 "slurmctld stopped for longer: it still does ($timed_ms ms)"
+began=$(date +%s%N)
 daemon slurmctld thaw
 wait $client
 recorded "$job" 0 "slurmctld stopped while the step ended"
+row faults "slurmctld stopped (SIGSTOP) while a step ends, later continued" "exit status 0 when it is back" \
+    "-" "the job's record is written then" "$((($(date +%s%N) - began) / 1000000)) ms"
 
 # The second step ends within SacctInterval of the first's record and so is written after the job.
 job=$(sbatch --parsable --adloader=on -N1 -n1 -o /dev/null --wrap 'srun -n1 sleep 0.2; srun -n1 sleep 0.2')
@@ -161,9 +166,14 @@ wait_until 30 job_gone "$job"
 cannot() { controller_log | grep -q 'records of jobs cannot be written, slurmdbd: '; }
 tap_within 20 "slurmdbd down at the end: the log says so" cannot
 job2=$(next_job_id)
-srun -N1 -n1 --adloader sleep 0
+timed 30 srun -N1 -n1 --adloader sleep 0
+tap_is "$timed_status" 0 "slurmdbd down: a job runs as ever"
+began=$(date +%s%N)
 daemon slurmdbd start
 recorded "$job" "0 1" "slurmdbd down at the end, and up again"
+row faults "slurmdbd stopped while a job ends, later started" "nothing; a new job: exit status $timed_status after $timed_ms ms" \
+    "$(controller_log | sed -n 's/^.*\(records of jobs cannot be written\)/\1/p' | head -n 1)" "the job's record is written then" \
+    "$((($(date +%s%N) - began) / 1000000)) ms"
 recorded "$job2" 0 "slurmdbd down while a job ran and ended"
 tap_like "$(controller_log)" 'records of jobs can be written again' "the log says that it is over"
 

@@ -151,6 +151,7 @@ store_in_root() {
     local release=$1 folder=$2 script=$3
     mkdir -p "$store/root-$release/mnt/build" "$store/root-$release/mnt/shared" || return
     unshare --mount --pid --uts --ipc --net --fork --kill-child --propagation private sh -euc '
+        mount --bind "$1" "$1" # a root in its own right, in which mounts can be set apart once more
         mount --bind "$2" "$1/mnt/build"
         [ ! -d "$4" ] || mount --bind -o ro "$4" "$1/mnt/shared"
         mount -t proc proc "$1/proc"
