@@ -33,6 +33,7 @@ def arguments():
     parser.add_argument("--width", type=int, default=8, help="channels of the model's first layer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--losses", help="write the loss of every step to this file")
+    parser.add_argument("--steps", help="write time (seconds since the epoch) and samples of every step to this file")
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between lines of progress")
     return parser.parse_args()
 
@@ -103,6 +104,7 @@ def main():
     measure = nn.CrossEntropyLoss()
     loader = make_loader(options, dataset, generator)
     losses = open(options.losses, "w") if options.losses else None
+    steps = open(options.steps, "w", buffering=1) if options.steps else None
     print(f"{len(dataset)} pictures, {len(os.sched_getaffinity(0))} CPUs", flush=True)
 
     begin = last = time.monotonic()
@@ -116,6 +118,8 @@ def main():
             samples += len(labels)
             if losses:
                 losses.write(f"{loss.item():.9g}\n")
+            if steps:
+                steps.write(f"{time.time():.3f} {len(labels)}\n")
             now = time.monotonic()
             if now - last >= options.interval:
                 print(

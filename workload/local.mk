@@ -50,6 +50,6 @@ adltrain_cuda_la_LIBADD = libadl_common.la $(NCCL_LIBS) $(CUDA_LIBS)
 else
 EXTRA_DIST += workload/gpu_cuda.c workload/gpu_nccl.c workload/gpu_nccl.h
 endif
-EXTRA_DIST += workload/series workload/series-job.sh workload/series-report.sh workload/series-resize.sh workload/gpu-check \
+EXTRA_DIST += workload/series workload/series-job.sh workload/series-report.sh workload/series-resize.sh workload/resize-watch.py workload/gpu-check \
 	workload/series-metrics.awk workload/series-plot.awk workload/series-light.txt workload/series-medium.txt \
 	workload/series-heavy.txt workload/series-hungry.txt workload/series-sixteen.txt workload/series-two-cores.txt
