@@ -171,6 +171,8 @@ enum {
     /* of processes again */
     OPENED_GPU = 1u << 28,
     FRESH = 1u << 29,
+    OWN_TCP = 1u << 30,
+    TCP_KNOWN = 1u << 31,
 };
 
 struct rule {
@@ -224,9 +226,12 @@ static const struct rule process_rules[] = {
     /* Forked without exec: by one that trains, such are most loaders' workers; by one that waits,
      * its ranks. As long as that is not seen nothing is done. */
     {FORKED | YOUNG, 0, ROLE_UNDECIDED},
-    {FORKED | WAS_LOADER, 0, ROLE_LOADER},
     {FORKED | GPU | MASTER_GPU, 0, ROLE_LOADER}, /* inherited */
-    {FORKED | MASTER_ACTIVE, 0, ROLE_LOADER},
+    /* It talks to others: a rank that a rank has forked, perhaps, or a worker that reads over the
+     * network. */
+    {FORKED | OWN_TCP, 0, ROLE_UNKNOWN},
+    {FORKED | WAS_LOADER, 0, ROLE_LOADER},
+    {FORKED | MASTER_ACTIVE | TCP_KNOWN, 0, ROLE_LOADER},
     {FORKED | FRESH, 0, ROLE_UNDECIDED},
     {FORKED, 0, ROLE_UNKNOWN},
     /* Another program: a logger, a launcher's rank, a profiler. */
@@ -261,7 +266,7 @@ enum task_role classify_process(const struct process_view *v)
         fact(v->command == COMMAND_SERVER && !v->parent_server, SERVER) |
         fact(v->command == COMMAND_HELPER, HELPER) | fact(name == NAME_LOADER, NAMED_LOADER) |
         fact(v->age_ms < CLASSIFY_YOUNG_MS, YOUNG) | fact(v->age_ms < CLASSIFY_FRESH_MS, FRESH) |
-        fact(v->opened_gpu, OPENED_GPU);
+        fact(v->opened_gpu, OPENED_GPU) | fact(v->own_tcp, OWN_TCP) | fact(v->tcp_known, TCP_KNOWN);
     return first_match(process_rules, COUNT(process_rules), facts);
 }
 

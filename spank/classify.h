@@ -87,6 +87,8 @@ struct process_view {
     bool announced;       /* the application called its main thread a loader */
     bool trainer_threads; /* one of its threads has a NAME_COMMUNICATION name */
     bool gpu, master_gpu; /* has a GPU's device file open; its master has */
+    bool tcp_known;       /* it has been looked at whether ... */
+    bool own_tcp;         /* ... it has, or had, TCP sockets that it has not inherited */
     bool opened_gpu; /* it has opened that itself: it had none at first, or has more open than its
                         master */
     bool master_active; /* its master has used CPU since it was done with starting processes */

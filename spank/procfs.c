@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define PATH_SIZE     128
@@ -285,6 +286,43 @@ unsigned procfs_gpu_files(const struct procfs *fs, pid_t pid)
         found += is_gpu_file(target);
     }
     return found;
+}
+
+/* What kind of socket it is the kernel tells as an attribute of the link. */
+static bool is_tcp(const struct procfs *fs, const char *entry)
+{
+    char path[sizeof fs->root + PATH_SIZE + 8], protocol[16];
+    snprintf(path, sizeof path, "%s/proc/%s", fs->root, entry);
+    ssize_t n = getxattr(path, "system.sockprotoname", protocol, sizeof protocol);
+    return n >= 3 && memcmp(protocol, "TCP", 3) == 0;
+}
+
+static bool same_link(const struct procfs *fs, const char *entry, const char *target, size_t length)
+{
+    char other[64];
+    ssize_t n = readlinkat(fs->fd, entry, other, sizeof other);
+    return n == (ssize_t)length && memcmp(other, target, length) == 0;
+}
+
+bool procfs_has_own_tcp(const struct procfs *fs, pid_t pid, pid_t parent)
+{
+    enum { FILES_MAX = 512 };
+    static const char socket[] = "socket:[";
+    char path[PATH_SIZE], parents[PATH_SIZE], target[64];
+    pid_t fds[FILES_MAX];
+    bool more;
+    snprintf(path, sizeof path, "%d/fd", (int)pid);
+    ssize_t n = procfs_list(fs, path, fds, FILES_MAX, &more);
+    for (ssize_t i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%d/fd/%d", (int)pid, (int)fds[i]);
+        snprintf(parents, sizeof parents, "%d/fd/%d", (int)parent, (int)fds[i]);
+        ssize_t length = readlinkat(fs->fd, path, target, sizeof target);
+        if (length < (ssize_t)sizeof socket || memcmp(target, socket, sizeof socket - 1) != 0)
+            continue;
+        if (!same_link(fs, parents, target, (size_t)length) && is_tcp(fs, path))
+            return true;
+    }
+    return false;
 }
 
 /* ---- which program ---- */

@@ -59,6 +59,12 @@ int procfs_thread_io(const struct procfs *fs, pid_t pid, pid_t tid, uint64_t *re
 /* How many files of GPUs the process has open. Of a table of many files the first are looked at. */
 unsigned procfs_gpu_files(const struct procfs *fs, pid_t pid);
 
+/*
+ * Has the process a TCP socket that it has not inherited from its parent? One that the parent has
+ * under the same number is. Of a table of many files the first are looked at.
+ */
+bool procfs_has_own_tcp(const struct procfs *fs, pid_t pid, pid_t parent);
+
 /* The file that a process executes, as device and inode, and its base name cut to size. */
 int procfs_program(const struct procfs *fs, pid_t pid, dev_t *dev, ino_t *ino, char *name,
                    size_t size);

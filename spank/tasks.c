@@ -33,6 +33,7 @@
 #define MASTER_WORKS    0.02 /* of a core */
 
 /* Threads without a name are watched for what they do: so many at a scan, each so often. */
+#define SOCKETS_LOOKS       4u
 #define WATCHED_MAX         64u
 #define WATCH_MS            250u
 #define WATCH_FROM_BIRTH_MS 3000u /* one so young has done all since the last scan */
@@ -645,9 +646,25 @@ static void note_starts(const struct tasks *t, struct process *array, size_t n)
     }
 }
 
+/*
+ * Has a forked process sockets of its own? That is looked at where nothing else tells what it is,
+ * while it is not decided and then now and then; of many, some at each scan.
+ */
+static void look_at_sockets(struct tasks *t, struct process *p, const struct process *parent)
+{
+    bool inherited_gpu = p->gpu_files > 0 && parent->gpu_files > 0;
+    bool due = !p->tcp_known || (p->class != TASK_LOADER && p->looks % SOCKETS_LOOKS == 0) ||
+               look_due(p->looks, t->scan, p->pid);
+    if (!p->forked || !due || inherited_gpu || p->own_tcp || t->tcp_looks >= WATCHED_MAX ||
+        classify_name(p->comm) != NAME_PLAIN)
+        return;
+    t->tcp_looks++;
+    p->own_tcp = procfs_has_own_tcp(&t->fs, p->pid, parent->pid);
+    p->tcp_known = true;
+}
+
 /* Who descends from which rank, who was forked from its parent, and who has workers. */
-static void relate_processes(const struct tasks *t, uint64_t boot_ms, struct process *array,
-                             size_t n)
+static void relate_processes(struct tasks *t, uint64_t boot_ms, struct process *array, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         array[i].parent_known = array[i].forked = array[i].has_workers = false;
@@ -663,6 +680,7 @@ static void relate_processes(const struct tasks *t, uint64_t boot_ms, struct pro
         if (t->gpus && p->looks <= 1)
             look_at_gpu(t, parent);
         p->forked = is_forked(p, parent);
+        look_at_sockets(t, p, parent);
         if (looks_like_worker(t, p, boot_ms))
             parent->has_workers = true;
         struct process *master = master_of(array, n, parent);
@@ -974,6 +992,8 @@ static enum task_role process_role(const struct tasks *t, const struct process *
         .announced = p->announced,
         .trainer_threads = p->trainer_threads,
         .gpu = p->gpu_files > 0,
+        .tcp_known = p->tcp_known,
+        .own_tcp = p->own_tcp,
         .opened_gpu = p->gpu_files > 0 && (p->without_gpu || p->gpu_files > master_files),
         .master_gpu = master_files > 0,
         .master_active = p->master_active || (master != NULL && master->works_itself),
@@ -1080,6 +1100,7 @@ int tasks_scan(struct tasks *t, enum tasks_depth depth, uint64_t boot_ms)
         return -1;
     t->scan++;
     t->cut = false;
+    t->tcp_looks = 0;
     if (scan_processes(t, depth, boot_ms) < 0 || scan_threads(t, depth) < 0)
         return -1;
     classify_processes(t, boot_ms);

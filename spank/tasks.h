@@ -58,9 +58,10 @@ struct process {
     uint8_t looks;        /* scans that it was seen in, up to a limit */
     uint8_t identity_age; /* scans since program and command line were read */
     bool sampled, is_rank, launcher, own_image, trainer_threads, announced;
-    bool relist;        /* one of its threads was missed: its directory is to be read */
-    bool keeps_threads; /* of this scan: it was not */
-    bool without_gpu;   /* has been seen without a GPU file */
+    bool relist;             /* one of its threads was missed: its directory is to be read */
+    bool keeps_threads;      /* of this scan: it was not */
+    bool tcp_known, own_tcp; /* has, or had, TCP sockets of its own: looked at in who was forked */
+    bool without_gpu;        /* has been seen without a GPU file */
     bool master_active, master_idle;        /* see classify.h */
     bool works_itself;                      /* has been a master_active's master */
     bool parent_known, forked, has_workers; /* of this scan */
@@ -118,10 +119,11 @@ struct tasks {
     size_t ntasks;
     size_t nloaders;
 
-    uint32_t scan;  /* number of the current scan */
-    bool undecided; /* something was too young at the last scan */
-    bool cut;       /* bounds were hit at the last scan */
-    bool gone;      /* the step's group has vanished */
+    uint32_t scan;      /* number of the current scan */
+    unsigned tcp_looks; /* of the current scan */
+    bool undecided;     /* something was too young at the last scan */
+    bool cut;           /* bounds were hit at the last scan */
+    bool gone;          /* the step's group has vanished */
     unsigned nfds, fds_max;
     size_t processes_max, threads_max;
 };

@@ -94,7 +94,9 @@ enum {
     SPAWNED = 1 << 15,
     SERVER_PARENT = 1 << 16,
     OPENED_GPU = 1 << 17,
-    ALL_BITS = (1 << 18) - 1,
+    TCP_KNOWN = 1 << 18,
+    OWN_TCP = 1 << 19,
+    ALL_BITS = (1 << 20) - 1,
     FORKED = KNOWN_PARENT | SAME_IMAGE, /* as PyTorch before 2.6 does: only its descent tells */
     SPAWN = KNOWN_PARENT | SPAWNED
 };
@@ -118,6 +120,8 @@ static struct process_view view_of(unsigned bits, const char *comm, uint64_t age
                                  .master_active = bits & MASTER_ACTIVE,
                                  .master_idle = bits & MASTER_IDLE,
                                  .opened_gpu = bits & OPENED_GPU,
+                                 .tcp_known = bits & TCP_KNOWN,
+                                 .own_tcp = bits & OWN_TCP,
                                  .command = bits & SPAWNED ? COMMAND_SPAWNED : COMMAND_PLAIN,
                                  .comm = comm,
                                  .age_ms = age_ms};
@@ -133,7 +137,18 @@ static void processes(void **state)
         uint64_t age_ms;
         enum task_role role;
     } cases[] = {
-        {"a forked worker of who trains", FORKED | MASTER_ACTIVE, "python", 5000, ROLE_LOADER},
+        {"a forked worker of who trains", FORKED | MASTER_ACTIVE | TCP_KNOWN, "python", 5000,
+         ROLE_LOADER},
+        {"... not looked at whether it talks to others", FORKED | MASTER_ACTIVE, "python", 900,
+         ROLE_UNDECIDED},
+        {"forked by who trains, talks to others", FORKED | MASTER_ACTIVE | TCP_KNOWN | OWN_TCP,
+         "python", 5000, ROLE_UNKNOWN},
+        {"taken for a worker, then talks to others", FORKED | WAS_LOADER | TCP_KNOWN | OWN_TCP,
+         "python", 5000, ROLE_UNKNOWN},
+        {"a named worker that reads over the network", FORKED | TCP_KNOWN | OWN_TCP,
+         "pt_data_worker", 5000, ROLE_LOADER},
+        {"a worker with a GPU's files that reads over the network",
+         FORKED | GPU | MASTER_GPU | TCP_KNOWN | OWN_TCP, "python", 5000, ROLE_LOADER},
         {"forked by who has a GPU since then", FORKED | MASTER_GPU, "python", 5000, ROLE_UNKNOWN},
         {"a forked worker, once told", FORKED | WAS_LOADER, "python", 5000, ROLE_LOADER},
         {"forked by who has not been seen to work yet", FORKED, "python", 900, ROLE_UNDECIDED},

@@ -10,13 +10,16 @@
 #include <errno.h>
 #include <ftw.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -554,6 +557,44 @@ static void bounds_hold(void **state)
     tasks_free(&t);
 }
 
+/* A child's sockets: none of its own, a socket pair, a TCP socket. */
+static void sockets_of_forked_children(void **state)
+{
+    static const struct {
+        int domain; /* of what the child opens, 0 nothing */
+        bool own;
+    } cases[] = {{0, false}, {AF_UNIX, false}, {AF_INET, true}, {AF_INET6, true}};
+    struct procfs fs;
+    (void)state;
+    int inherited = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(inherited >= 0);
+    assert_int_equal(procfs_open(&fs, ""), 0);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int ready[2];
+        char word = 'n';
+        assert_int_equal(pipe(ready), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            word = cases[i].domain == 0 || socket(cases[i].domain, SOCK_STREAM, 0) >= 0 ? 'y' : 'n';
+            if (write(ready[1], &word, 1) == 1)
+                (void)pause();
+            _exit(0);
+        }
+        assert_int_equal(read(ready[0], &word, 1), 1);
+        bool own = procfs_has_own_tcp(&fs, child, getpid());
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        if (word == 'y') /* the kernel has such sockets */
+            assert_int_equal(own, cases[i].own);
+        close(ready[0]);
+        close(ready[1]);
+    }
+    assert_false(procfs_has_own_tcp(&fs, getpid(), getpid()));
+    procfs_close(&fs);
+    close(inherited);
+}
+
 static void hostile_stat(void **state)
 {
     (void)state;
@@ -664,6 +705,7 @@ int main(void)
         TREE(announcements),
         TREE(slurmstepd_s_own_image_is_no_program),
         TREE(bounds_hold),
+        cmocka_unit_test(sockets_of_forked_children),
         TREE(a_cut_list_keeps_who_is_known),
         cmocka_unit_test(hostile_stat),
         TREE(ids_of_other_namespaces),
