@@ -165,7 +165,7 @@ function overview(    j, r, worst, i, base, line) {
 }
 
 # CPU time of a sample as the jobs saw it: it grows when the machine itself gets slower.
-function speed(    i, m, p, v, low, top, apart) {
+function speed(    i, m, v, apart) {
     printf "| CPU ms a sample |"
     for (i = 1; i <= npolicies; i++) printf " %s |", policy[i]
     printf "\n|---|"
@@ -176,21 +176,15 @@ function speed(    i, m, p, v, low, top, apart) {
         for (i = 1; i <= npolicies; i++) printf " %s |", cell("ms" SUBSEP policy[i] SUBSEP model[m], 2)
         print ""
     }
-    for (m = 1; m <= nmodels; m++) {
-        low = top = 0
+    for (m = 1; m <= nmodels; m++)
         for (i = 1; i <= npolicies; i++) {
             v = mean("ms" SUBSEP policy[i] SUBSEP model[m])
-            if (!v) continue
-            if (!low || v < low) low = v
-            if (v > top) top = v
+            if (v && deviation("ms" SUBSEP policy[i] SUBSEP model[m]) / v > apart)
+                apart = deviation("ms" SUBSEP policy[i] SUBSEP model[m]) / v
         }
-        if (low && top / low - 1 > apart) apart = top / low - 1
-    }
-    printf "\nThe same work took up to %.0f %% more CPU time under one policy than under another", 100 * apart
-    if (apart > 0.05)
-        print ": the machine itself was\nnot steady (other work on its host), and differences of this size between the policies say nothing of them."
-    else
-        print "."
+    printf "\nFrom job to job and repeat to repeat the same work under the same policy took up to ± %.0f %% CPU time: so steady was\n", 100 * apart
+    print "the machine. (Between policies: where a slow core is one by CPU bandwidth, a loader that seldom works rests less in"
+    print "the middle of its work than one that always does, so its samples look cheaper the more cores it has.)"
     printf "\nFrom the start of a job's batch script to its end, so many seconds passed in which it did not train (srun,\nstart and end of the program):"
     for (i = 1; i <= npolicies; i++) printf "%s %s %s", (i > 1 ? "," : ""), policy[i], cell("overhead" SUBSEP policy[i], 2)
     print "."

@@ -99,12 +99,15 @@ comparison() {
     echo "The simulator knows the curves above (mean of before and after), from the static runs that a job holds its cores for"
     echo "$(simulated_time start_s "$1") s before it trains and $(simulated_time end_s "$1") s after, and that a new job's cores stay for $(simulated_time learn_s "$1") s."
     echo
-    echo "| policy | makespan s: measured | simulated | | samples/s: measured | simulated | | GPU-busy %: measured | simulated |"
-    echo "|---|---|---|---|---|---|---|---|---|"
+    echo "| policy | makespan s: measured | simulated | | completion s: measured | simulated | | samples/s: measured | simulated | | GPU-busy %: measured | simulated | |"
+    echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     { simulated_rows "$1" | sed 's/^/S\t/' && metrics "$1" tsv | sed 's/^/M\t/'; } |
         awk -F'\t' '
+            function cells(measured, simulated, decimals) {
+                return sprintf(" %." decimals "f | %." decimals "f | %+.1f %% |", measured, simulated, 100 * (simulated / measured - 1))
+            }
             $1 == "S" { for (i = 3; i <= 7; i++) sim[$2, i] = $i; next }
-            { printf "| %s | %.1f | %.1f | %+.1f %% | %.2f | %.2f | %+.1f %% | %.1f | %.1f |\n", $2, $6, sim[$2, 6], 100 * (sim[$2, 6] / $6 - 1), $3, sim[$2, 3], 100 * (sim[$2, 3] / $3 - 1), $5, sim[$2, 5] }'
+            { print "| " $2 " |" cells($6, sim[$2, 6], 1) cells($7, sim[$2, 7], 1) cells($3, sim[$2, 3], 2) cells($5, sim[$2, 5], 1) }'
 }
 
 # report FOLDER PLOT
@@ -185,6 +188,10 @@ What is emulated: the GPU is a timed wait, so nothing here says how a real GPU, 
 behave; and where a report names a virtual machine, its cores are slow (a share of a host core each) and its
 memory is uniform: NUMA nodes exist there, their cost does not. Reading, decoding and augmenting JPEG files is
 real, and so are Slurm, the kernel's masks and the network between ranks. Data lies in the page cache.
+
+A virtual machine's cores are steadied by giving QEMU far more weight than everything else on its host, which others used at the
+same time; what they still share are caches and memory. Each report says how steady the machine was. A difference
+between two policies of less than the spread of the repeats means nothing.
 
 What was not tried: real GPUs, several nodes, PyTorch's loaders in a series, jobs that are bound by storage, and
 other series than those below.
