@@ -44,9 +44,17 @@ kind "two steps on a CPU each (--exact)" "0.0:1/1 0.1:1/1 0.batch:1/1" exact
 many() { sbatch "${as[@]}" --wait -n2 -o /dev/null --wrap 'for i in 1 2 3 4 5 6; do srun -n1 --overlap sleep 1.5 & done; wait'; }
 kind "six steps at once" "0.0:1/1 0.1:1/1 0.2:1/1 0.3:1/1 0.4:1/1 0.5:1/1 0.batch:1/1" many
 
-# sbatch resets the batch step's options with it, but not those of the steps in it (docs/internals.md)
 no_export() { srun "${as[@]}" --export=NONE -n1 /bin/sh -c 'sleep 1; exit 3'; }
 kind "srun --export=NONE" "0.0:1/1" no_export
+
+no_export_batch() {
+    sbatch "${as[@]}" --export=NONE --wait -n1 -o /dev/null \
+        --wrap "export SLURM_CONF=$SLURM_CONF; srun /bin/sleep 1.5 && exit 4"
+}
+kind "sbatch --export=NONE and srun in it" "0.0:1/1 0.batch:1/1" no_export_batch
+
+bound() { srun "${as[@]}" --exclusive --cpu-bind=map_cpu:0 -n1 sh -c 'sleep 1; exit 3'; }
+kind "srun --cpu-bind of the user's: stands down" "0.0:1/1" bound
 
 kinds_end
 test_end
