@@ -280,6 +280,17 @@ TESTS += tests/unit/test_client tests/unit/test_adltrain_data tests/unit/test_ad
 	tests/unit/test_adltrain_ring tests/unit/test_adltrain_store tests/unit/test_adltrain_gpu \
 	tests/unit/adltrain.sh
 EXTRA_DIST += tests/unit/adltrain.sh
+# adltrain's CUDA module, with a CUDA of the test's own below it
+TESTS += tests/unit/adltrain_cuda.sh
+EXTRA_DIST += tests/unit/adltrain_cuda.sh
+if HAVE_CUDA
+check_LTLIBRARIES += fake_cuda.la
+fake_cuda_la_SOURCES = tests/unit/fake_cuda.c
+fake_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS)
+fake_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(abs_top_builddir)
+else
+EXTRA_DIST += tests/unit/fake_cuda.c
+endif
 tests_unit_test_client_SOURCES = tests/unit/test_client.c
 tests_unit_test_client_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_client_CFLAGS = $(UNIT_CFLAGS)
