@@ -83,6 +83,7 @@ enum msg_tag {
     TAG_CPU_BIND = 75,
     TAG_KEEP_CPUS = 76, /* there only if it is not what goes without saying */
     TAG_STANDBY = 77,
+    TAG_PROOF = 78,
     TAG_COUNT
 };
 
@@ -96,6 +97,7 @@ static enum wire_kind kind_of(uint16_t tag)
     case TAG_XML:
     case TAG_JSON:
     case TAG_LOAN:
+    case TAG_PROOF:
         return WIRE_BYTES;
     case TAG_SERVER:
     case TAG_AGENT:
@@ -363,6 +365,8 @@ int msg_register_write(struct wire_writer *w, const struct msg_register *m)
     wire_put_bytes(w, TAG_STATE, m->state, m->state_length);
     if (m->cpu_bind[0] != '\0')
         wire_put_str(w, TAG_CPU_BIND, m->cpu_bind);
+    if (m->proof_wanted)
+        wire_put_bytes(w, TAG_PROOF, m->proof, sizeof(m->proof));
     wire_put_u64(w, TAG_UNCONFINED, m->unconfined);
     return wire_end(w);
 }
@@ -375,6 +379,8 @@ int msg_welcome_write(struct wire_writer *w, const struct msg_welcome *m)
     wire_put_u64(w, TAG_LEASE_MS, m->lease_ms);
     wire_put_u64(w, TAG_REPORT_MS, m->report_ms);
     wire_put_u64(w, TAG_SCAN_MS, m->scan_ms);
+    if (m->proven)
+        wire_put_bytes(w, TAG_PROOF, m->proof, sizeof(m->proof));
     wire_put_u64(w, TAG_TOPOLOGY_WANTED, m->topology_wanted);
     return wire_end(w);
 }
@@ -657,6 +663,19 @@ static void take_nonce(struct reading *r, uint8_t nonce[MSG_NONCE])
         memcpy(nonce, field->value, MSG_NONCE);
 }
 
+/* Whether it is there. */
+static bool take_proof(struct reading *r, uint8_t proof[MSG_NONCE])
+{
+    const struct wire_field *field = &r->fields[TAG_PROOF];
+    if (!is_there(r, TAG_PROOF))
+        return false;
+    if (field->length != MSG_NONCE)
+        fail(r, EBADMSG);
+    else
+        memcpy(proof, field->value, MSG_NONCE);
+    return true;
+}
+
 static size_t take_state(struct reading *r, uint8_t state[MSG_STATE_MAX])
 {
     const struct wire_field *field = &r->fields[TAG_STATE];
@@ -774,6 +793,7 @@ int msg_register_read(const struct wire_view *v, struct msg_register *m)
     m->unconfined = take_bool(&r, TAG_UNCONFINED);
     if (is_there(&r, TAG_CPU_BIND))
         take_str(&r, TAG_CPU_BIND, m->cpu_bind, sizeof(m->cpu_bind));
+    m->proof_wanted = take_proof(&r, m->proof);
     take_cpus(&r, TAG_OWN_CPUS, &m->own);
     take_held(&r, m);
     check(&r, valid_register(m));
@@ -793,6 +813,7 @@ int msg_welcome_read(const struct wire_view *v, struct msg_welcome *m)
     m->report_ms = take_u32(&r, TAG_REPORT_MS);
     m->scan_ms = take_u32(&r, TAG_SCAN_MS);
     m->topology_wanted = take_bool(&r, TAG_TOPOLOGY_WANTED);
+    m->proven = take_proof(&r, m->proof);
     check(&r, valid_welcome(m));
     return finish(&r);
 }

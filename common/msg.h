@@ -106,6 +106,9 @@ struct msg_register {
     bool unconfined; /* own is not known to be the step's: take part as a bystander only */
     /* How the user bound the tasks ("map_cpu"), which is then left as it is; "": did not. */
     char cpu_bind[MSG_BIND_MAX];
+    /* Over TCP: a secret within the credential, which the welcome has to repeat. */
+    uint8_t proof[MSG_NONCE];
+    bool proof_wanted;
 };
 
 struct msg_welcome {
@@ -113,6 +116,8 @@ struct msg_welcome {
     uint64_t instance; /* of the controller process: changes at its restart */
     uint32_t lease_ms, report_ms, scan_ms;
     bool topology_wanted;
+    uint8_t proof[MSG_NONCE]; /* the registration's: who knows it could open the credential */
+    bool proven;              /* it is there */
 };
 
 struct msg_topology {

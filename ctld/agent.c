@@ -159,7 +159,7 @@ static int begin_place(struct ctld *ctld, struct member *member, const struct ms
     return 0;
 }
 
-static int welcome(struct session *session, bool topology_wanted)
+static int welcome(struct session *session, const struct msg_register *r, bool topology_wanted)
 {
     struct ctld *ctld = session->ctld;
     struct msg_welcome w = {
@@ -169,8 +169,10 @@ static int welcome(struct session *session, bool topology_wanted)
         .report_ms = ctld->conf->report_ms,
         .scan_ms = ctld->conf->scan_ms,
         .topology_wanted = topology_wanted,
+        .proven = r->proof_wanted,
     };
 
+    memcpy(w.proof, r->proof, sizeof(w.proof));
     if (msg_welcome_write(&ctld->writer, &w) < 0)
         return -1;
     session->topology_wanted = topology_wanted;
@@ -222,10 +224,10 @@ void agent_register(struct session *session, const struct wire_view *view)
     ctld->registrations++;
     log_registration(member, &r);
     recorder_registered(ctld, member);
-    msg_register_free(&r);
     control_registered(ctld, member);
-    if (welcome(session, wanted) < 0)
+    if (welcome(session, &r, wanted) < 0)
         session_end(session);
+    msg_register_free(&r);
 }
 
 /* ---- the other messages -------------------------------------------------------------------- */

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,6 +104,7 @@ struct agent {
     bool outside;                  /* it has been said that the cpusets do not follow */
     struct credential *credential; /* being made for a registration, NULL none */
     bool credential_stale;         /* the connection that it was for is lost */
+    bool disbelieved;              /* see disbelieve(); said already */
 
     enum phase phase;
     unsigned endpoint; /* of args.controllers, the one in use or next */
@@ -588,6 +590,34 @@ static void credential_work(struct agent *a)
     send_frame(a, written, &frame);
 }
 
+/* Somebody else where the controller should be: worth a warning, once. */
+static void disbelieve(struct agent *a, const char *why)
+{
+    char name[ARGS_TEXT_MAX + 16];
+    if (!a->disbelieved)
+        log_warning("what listens at %s is not root's controller: %s; see who holds that address",
+                    args_endpoint_name(&a->args.controllers[a->endpoint], name, sizeof name), why);
+    a->disbelieved = true;
+    lose(a, why);
+}
+
+/*
+ * Is whoever listens there of our own user, root that is? On a Unix socket the kernel says so. Over
+ * TCP only such a one can open our credential, and has to repeat the secret in it (on_welcome).
+ */
+static bool is_trusted(struct agent *a, const struct msg_challenge *challenge)
+{
+    struct msg_register *m = &a->about;
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    m->proof_wanted = !a->args.controllers[a->endpoint].local;
+    if (m->proof_wanted)
+        return challenge->credential_wanted &&
+               getrandom(m->proof, sizeof m->proof, 0) == (ssize_t)sizeof m->proof;
+    return getsockopt(a->link.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+           (peer.uid == 0 || peer.uid == getuid());
+}
+
 static void on_challenge(struct agent *a, const struct wire_view *view)
 {
     struct msg_challenge challenge;
@@ -598,6 +628,11 @@ static void on_challenge(struct agent *a, const struct wire_view *view)
     }
     if (challenge.standby) {
         lose(a, "it stands by for another");
+        return;
+    }
+    if (!is_trusted(a, &challenge)) {
+        disbelieve(a, challenge.credential_wanted ? "its user is another one"
+                                                  : "it wants no credential");
         return;
     }
     if (fill_register(a, &challenge) < 0 || msg_register_write(&frame, &a->about) < 0) {
@@ -647,6 +682,11 @@ static void on_welcome(struct agent *a, const struct wire_view *view)
     struct msg_welcome welcome;
     if (a->phase != PHASE_WELCOMING || msg_welcome_read(view, &welcome) < 0) {
         lose(a, "its welcome makes no sense");
+        return;
+    }
+    if (a->about.proof_wanted &&
+        (!welcome.proven || memcmp(welcome.proof, a->about.proof, sizeof welcome.proof) != 0)) {
+        disbelieve(a, "it could not open our credential");
         return;
     }
     uint64_t now = clock_monotonic_ms();

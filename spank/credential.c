@@ -49,6 +49,8 @@ static void encode(struct credential *c)
     }
     if (c->socket[0] != '\0')
         rc = munge_ctx_set(ctx, MUNGE_OPT_SOCKET, c->socket);
+    if (rc == EMUNGE_SUCCESS) /* only such a one may be the controller; seteuid() is Slurm's */
+        rc = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, getuid());
     if (rc == EMUNGE_SUCCESS)
         rc = munge_encode(&c->text, ctx, c->payload, c->length);
     if (rc != EMUNGE_SUCCESS) {

@@ -116,6 +116,9 @@ void sample_register(struct rng *rng, struct msg_register *m)
     m->age_ms = any_u64(rng);
     m->state_length = any_state(rng, m->state);
     m->unconfined = any_bool(rng);
+    m->proof_wanted = any_bool(rng);
+    for (unsigned i = 0; m->proof_wanted && i < sizeof(m->proof); i++)
+        m->proof[i] = (uint8_t)any_u32(rng);
     if (any_bool(rng))
         any_text(rng, m->cpu_bind, sizeof(m->cpu_bind), "abcdefghijklmnopqrstuvwxyz_");
 }
@@ -264,7 +267,10 @@ static int write_small(enum msg_type type, struct rng *rng, struct wire_writer *
                                 .lease_ms = any_interval(rng),
                                 .report_ms = any_interval(rng),
                                 .scan_ms = any_interval(rng),
-                                .topology_wanted = any_bool(rng)};
+                                .topology_wanted = any_bool(rng),
+                                .proven = any_bool(rng)};
+        if (m.proven)
+            any_bytes(rng, m.proof, sizeof(m.proof));
         any_text(rng, m.server, sizeof(m.server), PRINTABLE_LETTERS);
         return msg_welcome_write(w, &m);
     }

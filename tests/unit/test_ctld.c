@@ -286,6 +286,35 @@ static void test_two_steps(void **state)
     controller_discard(&c, false);
 }
 
+/* Whatever a user says about his job: a neighbour who needs his own cores keeps them. */
+static void test_hints_claim_nothing(void **state)
+{
+    struct controller c;
+    struct agent modest, boaster;
+    struct agent *all[] = {&modest, &boaster};
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN);
+    controller_start(&c);
+    agent_init(&modest, 1, 0, "n1", "0-3");
+    agent_init(&boaster, 2, 0, "n1", "4-7");
+    boaster.hints.workers_min = boaster.hints.workers_max = HINTS_WORKERS_MAX;
+    boaster.hints.batch = 1000000;
+    boaster.hints.flops = 1e18;
+    (void)snprintf(boaster.hints.model, sizeof(boaster.hints.model), "resnet50");
+    make_hungry(&modest);
+    make_hungry(&boaster);
+    agent_register(&c, &modest);
+    agent_register(&c, &boaster);
+    run_hungry(all, 2, 2000);
+    assert_at(&modest, "own");
+    assert_at(&boaster, "own");
+    agent_free(&modest);
+    agent_free(&boaster);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
 /* What the tool is told. */
 static void test_status_and_explain(void **state)
 {
@@ -1395,6 +1424,7 @@ int main(void)
         T(test_stale_socket),
         T(test_notify),
         T(test_two_steps),
+        T(test_hints_claim_nothing),
         T(test_status_and_explain),
         T(test_ack_order),
         T(test_mute_member),

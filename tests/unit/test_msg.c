@@ -68,6 +68,8 @@ static void assert_same_register(const struct msg_register *a, const struct msg_
     assert_memory_equal(a->state, b->state, a->state_length);
     assert_int_equal(a->unconfined, b->unconfined);
     assert_string_equal(a->cpu_bind, b->cpu_bind);
+    assert_int_equal(a->proof_wanted, b->proof_wanted);
+    assert_memory_equal(a->proof, b->proof, sizeof(a->proof));
 }
 
 static void register_arrives(void **state)
@@ -170,7 +172,8 @@ static void opening_messages_arrive(void **state)
     assert_int_equal(length, 13);
     assert_memory_equal(text, "MUNGE:abc+/=:", 13);
 
-    struct msg_welcome w = {"0.1.0", UINT64_MAX, 5000, 1000, 250, true}, w2;
+    struct msg_welcome w = {"0.1.0", UINT64_MAX, 5000, 1000, 250, true, "a secret of 16 b", true},
+                       w2;
     assert_int_equal(msg_welcome_write(&writer, &w), 0);
     view = view_of(&writer);
     assert_int_equal(msg_welcome_read(&view, &w2), 0);
@@ -180,6 +183,8 @@ static void opening_messages_arrive(void **state)
     assert_int_equal(w2.report_ms, 1000);
     assert_int_equal(w2.scan_ms, 250);
     assert_true(w2.topology_wanted);
+    assert_true(w2.proven);
+    assert_memory_equal(w2.proof, w.proof, sizeof(w.proof));
 
     struct msg_topology t = {"00ff", "<topology>\n</topology>", 22}, t2;
     assert_int_equal(msg_topology_write(&writer, &t), 0);
@@ -652,13 +657,13 @@ static void drop_every_field(enum msg_type type, const struct frame *f)
         free(fewer.data);
     }
     /* Without its list of held CPUs a registration is one that holds nothing, without its kind of
-     * binding one of tasks that nobody bound; an assignment without the number of its loans is an
-     * older controller's if there are none, and so is one without the CPUs to keep, and a renewal
-     * without a verdict; a report without orphans and tasks left alone is an older agent's. */
-    assert_true(accepted <= (type == MSG_RENEW ? 1
-                             : type == MSG_REPORT || type == MSG_REGISTER || type == MSG_ASSIGN
-                                 ? 2
-                                 : 0));
+     * binding one of tasks that nobody bound, and it and a welcome without a proof are of a Unix
+     * socket; an assignment without the number of its loans is an older controller's if there are
+     * none, and so is one without the CPUs to keep, and a renewal without a verdict; a report
+     * without orphans and tasks left alone is an older agent's. */
+    static const unsigned optional[MSG_CLIENT_CHANGE + 1] = {
+        [MSG_REGISTER] = 3, [MSG_WELCOME] = 1, [MSG_ASSIGN] = 2, [MSG_REPORT] = 2, [MSG_RENEW] = 1};
+    assert_true(type < COUNT(optional) && accepted <= optional[type]);
 }
 
 static void a_missing_field_is_refused(void **state)
