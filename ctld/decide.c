@@ -352,6 +352,21 @@ static bool is_guess(const struct entry *e)
     return e->curve.source != PRED_MEASURED || e->member->learner.exploring;
 }
 
+/*
+ * How uncertain its curve is. From where a verdict or a quota makes it flat, more cores are known
+ * to bring nothing: no margin (the allocator takes up to two, part_minimums()) goes beyond.
+ */
+static double uncertainty(const struct entry *e)
+{
+    double sd = is_guess(e) ? GUESS_UNCERTAINTY : fmin(GUESS_UNCERTAINTY, e->curve.demand_rel_sd);
+    enum pred_limit limit;
+    unsigned cap;
+
+    if (!(e->curve.demand > 0) || !demand_cap(e->member, &cap, &limit))
+        return sd;
+    return fmin(sd, fmax(0, (cap / e->curve.demand - 1) / 2));
+}
+
 static int alloc_member_of(const struct decision *d, const struct entry *e, unsigned *ngroups,
                            struct alloc_member *a)
 {
@@ -374,8 +389,7 @@ static int alloc_member_of(const struct decision *d, const struct entry *e, unsi
         .nrate = e->curve.ncores + 1,
         .gpu_rate = e->curve.gpu_rate,
         .demand = e->curve.demand,
-        .uncertainty =
-            is_guess(e) ? GUESS_UNCERTAINTY : fmin(GUESS_UNCERTAINTY, e->curve.demand_rel_sd),
+        .uncertainty = uncertainty(e),
         .sample_bytes = 0,
         .work = NAN,
     };

@@ -33,7 +33,8 @@
 #define MASTER_WORKS    0.02 /* of a core */
 
 /* Threads without a name are watched for what they do: so many at a scan, each so often. */
-#define SOCKETS_LOOKS       4u
+#define SOCKETS_LOOKS       4u /* of who is not known to be a loader: its sockets at so many scans */
+#define SOCKETS_PERIOD      64u /* of a loader */
 #define WATCHED_MAX         64u
 #define WATCH_MS            250u
 #define WATCH_FROM_BIRTH_MS 3000u /* one so young has done all since the last scan */
@@ -653,8 +654,8 @@ static void note_starts(const struct tasks *t, struct process *array, size_t n)
 static void look_at_sockets(struct tasks *t, struct process *p, const struct process *parent)
 {
     bool inherited_gpu = p->gpu_files > 0 && parent->gpu_files > 0;
-    bool due = !p->tcp_known || (p->class != TASK_LOADER && p->looks % SOCKETS_LOOKS == 0) ||
-               look_due(p->looks, t->scan, p->pid);
+    uint32_t period = p->class == TASK_LOADER ? SOCKETS_PERIOD : SOCKETS_LOOKS;
+    bool due = !p->tcp_known || (t->scan + (uint32_t)p->pid) % period == 0;
     if (!p->forked || !due || inherited_gpu || p->own_tcp || t->tcp_looks >= WATCHED_MAX ||
         classify_name(p->comm) != NAME_PLAIN)
         return;

@@ -384,6 +384,59 @@ static void test_status_and_explain(void **state)
     controller_discard(&c, false);
 }
 
+/* A verdict makes the curve flat: it gets no cores for nothing, and explain says why. */
+static void test_verdict_bounds_curve(void **state)
+{
+    struct controller c;
+    struct agent few, hungry;
+    struct agent *all[] = {&few, &hungry};
+    json_object *root, *curve, *rates;
+
+    (void)state;
+    controller_prepare(&c, NO_MAIN);
+    controller_start(&c);
+    agent_init(&few, 1, 0, "n1", "0-3");
+    agent_init(&hungry, 2, 0, "n1", "4-7");
+    few.tasks_of_loader = 2; /* that always have work, while a GPU waits */
+    few.use_cores = 1.98;
+    few.gpu_busy = 0.3;
+    make_hungry(&hungry);
+    agent_register(&c, &few);
+    agent_register(&c, &hungry);
+    for (int i = 0; i < 30; i++) {
+        (void)agents_pump(all, 2, 100, NULL);
+        use_all(all + 1, 1);
+        agent_report(&few, 1000); /* time passes quickly */
+        agent_report(&hungry, 100);
+    }
+    agents_settle(all, 2);
+
+    root = ask_json(&c, "explain", "1.0");
+    curve = get(member_of(root, "1.0"), "curve");
+    assert_string_equal(json_object_get_string(get(member_of(root, "1.0"), "verdict")),
+                        "worker-limited");
+    assert_int_equal(json_object_get_int(get(curve, "flat_from_cores")), 2);
+    assert_string_equal(json_object_get_string(get(curve, "flat_because")), "workers");
+    rates = get(curve, "rate");
+    for (size_t n = 3; n < json_object_array_length(rates); n++) {
+        double rate = json_object_get_double(json_object_array_get_idx(rates, n));
+        assert_true(rate == json_object_get_double(json_object_array_get_idx(rates, 2)));
+        assert_string_equal(
+            json_object_get_string(json_object_array_get_idx(get(curve, "limit"), n)), "workers");
+    }
+    assert_int_equal(json_object_get_int(get(member_of(root, "1.0"), "loader_cores")), 2);
+    json_object_put(root);
+    root = ask_json(&c, "explain", "2.0");
+    assert_true(json_object_is_type(get(get(member_of(root, "2.0"), "curve"), "flat_from_cores"),
+                                    json_type_null));
+    assert_int_equal(json_object_get_int(get(member_of(root, "2.0"), "loader_cores")), 6);
+    json_object_put(root);
+    agent_free(&few);
+    agent_free(&hungry);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
 /* The new holder gets a core only after the old one said that it left. */
 static void test_ack_order(void **state)
 {
@@ -1426,6 +1479,7 @@ int main(void)
         T(test_two_steps),
         T(test_hints_claim_nothing),
         T(test_status_and_explain),
+        T(test_verdict_bounds_curve),
         T(test_ack_order),
         T(test_mute_member),
         T(test_lost_lender),
