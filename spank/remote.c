@@ -210,8 +210,10 @@ void remote_init_post_opt(spank_t spank)
         return;
     }
     step.ranks = calloc(step.tasks, sizeof *step.ranks);
-    if (step.ranks == NULL)
+    if (step.ranks == NULL) {
+        log_warning("no memory for a list of the tasks: the step takes no part");
         step.on = false;
+    }
 }
 
 /*
