@@ -205,7 +205,7 @@ else
     is $status 0 "a step runs on the GPU"
     is "$(first gpu "$json")" cuda "and the summary says so"
 fi
-unlike "$(ldd "$adltrain" "$ADL_BUILDDIR/.libs/adltrain" 2> /dev/null)" "cuda|cublas|nccl" \
+unlike "$(ldd "$adltrain" "$ADL_BUILDDIR/.libs/adltrain" 2> /dev/null)" "lib(cuda|cudart|cublas|nccl)" \
     "adltrain itself needs no library of CUDA's"
 
 check=$ADL_SRCDIR/workload/gpu-check
