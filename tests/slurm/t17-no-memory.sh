@@ -16,8 +16,8 @@ what=$test_dir/adloader/no-memory
 
 # The plugin's functions by address, its own names for them.
 nm -C "$test_dir/spank_adloader.so" | awk '$2 ~ /^[tT]$/ { print $1, $3 }' | sort >"$work/functions"
-function_at() { # OFFSET: a hexadecimal one
-    awk -v at="$(printf '%016x' "$((16#$1))")" '$1 > at { exit } { name = $2 } END { print name }' "$work/functions"
+function_at() { # OFFSET of a return address, hexadecimal
+    awk -v at="$(printf '%016x' "$((16#$1 - 1))")" '$1 > at { exit } { name = $2 } END { print name }' "$work/functions"
 }
 
 # step: exit status 7, whatever is refused
