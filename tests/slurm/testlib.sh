@@ -47,7 +47,7 @@ daemon() { cluster_daemon "$@"; }
 # A program of the build: the installed one, or libtool's.
 program() {
     local path
-    for path in "$ADL_BUILDDIR/bin/$1" "$ADL_BUILDDIR/$1"; do
+    for path in "$ADL_BUILDDIR/bin/$1" "$ADL_BUILDDIR/sbin/$1" "$ADL_BUILDDIR/$1"; do
         [[ -x $path ]] && printf '%s\n' "$path" && return
     done
     echo "no program $1 below $ADL_BUILDDIR" >&2
