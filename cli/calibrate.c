@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <json-c/json.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,33 +71,63 @@ static bool wants(const struct cli *cli, const char *part, bool *wrong)
     return found;
 }
 
+/* The controller's folder for what is measured; made if StateDir is there. 0, or -1, told. */
+static int state_folder(const struct cli *cli, char *path, size_t size)
+{
+    struct conf *conf = cli_conf(cli);
+    int rc = -1;
+
+    if (conf == NULL)
+        return -1;
+    int n = snprintf(path, size, "%s/" PRED_CALIBRATION_FOLDER, conf->state_dir);
+    if (conf->state_dir[0] == '\0')
+        cli_error("StateDir is empty in adloader.conf; --output names a file");
+    else if (access(conf->state_dir, F_OK) != 0)
+        cli_error("StateDir %s is not there: %s; start adloaderctld once, or name a file with "
+                  "--output",
+                  conf->state_dir, strerror(errno));
+    else if (n < 0 || (size_t)n >= size)
+        cli_error("the file's name is too long");
+    else if (mkdir(path, 0755) != 0 && errno != EEXIST)
+        cli_error("%s cannot be made: %s; --output names another place", path, strerror(errno));
+    else
+        rc = 0;
+    conf_free(conf);
+    return rc;
+}
+
+/* So that nothing is measured for a minute and then lost. */
+static int check_writable(const char *path)
+{
+    char folder[PATH_BYTES];
+
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    if (access(dirname(folder), W_OK | X_OK) == 0)
+        return CLI_OK;
+    cli_error("%s cannot be written: %s: %s; --output names another place", path, folder,
+              strerror(errno));
+    return CLI_FAILURE;
+}
+
 /* Where it goes: as said, else the controller's folder under this host's name. */
 static int output_path(const struct cli *cli, const char *host, char *path, size_t size)
 {
     const char *file = cli_value(cli, "output");
-    struct conf *conf;
+    char folder[PATH_BYTES];
     int n;
 
     if (file != NULL) {
         n = snprintf(path, size, "%s", file);
     } else {
-        conf = cli_conf(cli);
-        if (conf == NULL)
+        if (state_folder(cli, folder, sizeof(folder)) != 0)
             return CLI_FAILURE;
-        n = snprintf(path, size, "%s/" PRED_CALIBRATION_FOLDER, conf->state_dir);
-        conf_free(conf);
-        if (n > 0 && (size_t)n < size && mkdir(path, 0755) != 0 && errno != EEXIST) {
-            cli_error("%s cannot be made: %s; --output names another place", path, strerror(errno));
-            return CLI_FAILURE;
-        }
-        if (n > 0 && (size_t)n < size)
-            n += snprintf(path + n, size - (size_t)n, "/%s", host);
+        n = snprintf(path, size, "%s/%s", folder, host);
     }
     if (n < 0 || (size_t)n >= size) {
         cli_error("the file's name is too long");
         return CLI_FAILURE;
     }
-    return CLI_OK;
+    return check_writable(path);
 }
 
 static void put(struct json_object *object, const char *key, double number)

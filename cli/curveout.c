@@ -72,7 +72,20 @@ static void put(struct json_object *object, const char *key, struct json_object 
 
 static void put_number(struct json_object *object, const char *key, double value)
 {
-    put(object, key, isfinite(value) ? json_object_new_double(value) : NULL);
+    struct json_object *number = isfinite(value) ? json_object_new_double(value) : NULL;
+
+    if (json_object_object_add(object, key, number) != 0) /* unknown is null */
+        json_object_put(number);
+}
+
+/* A rate, with its unit behind the key. */
+static void put_rate(struct json_object *object, const struct pred_curve *c, const char *key,
+                     double value)
+{
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "%s_%s", key, c->relative ? "core_loads" : "samples_per_s");
+    put_number(object, name, value);
 }
 
 static struct json_object *row_json(const struct pred_curve *c, unsigned i)
@@ -82,9 +95,9 @@ static struct json_object *row_json(const struct pred_curve *c, unsigned i)
     if (row == NULL)
         return NULL;
     put(row, "cores", json_object_new_int((int)i));
-    put_number(row, "rate", c->rate[i]);
-    put_number(row, "low", c->low[i]);
-    put_number(row, "high", c->high[i]);
+    put_rate(row, c, "rate", c->rate[i]);
+    put_rate(row, c, "low", c->low[i]);
+    put_rate(row, c, "high", c->high[i]);
     put_number(row, "gpu_busy_share", share(c, c->rate[i]));
     put(row, "limit", json_object_new_string(pred_limit_name((enum pred_limit)c->limit[i])));
     return row;
@@ -100,7 +113,7 @@ struct json_object *curve_json(const struct pred_curve *c)
         return NULL;
     }
     put(object, "unit", json_object_new_string(c->relative ? "relative" : "samples/s"));
-    put_number(object, "gpu_rate", c->gpu_rate);
+    put_rate(object, c, "gpu_rate", c->gpu_rate);
     put_number(object, "demand_cores", c->demand);
     put_number(object, "demand_relative_sd", c->demand_rel_sd);
     put(object, "knee_cores", json_object_new_int((int)curve_knee(c)));

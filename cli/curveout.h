@@ -15,7 +15,11 @@ unsigned curve_knee(const struct pred_curve *curve);
 /* The table, the knee and what the unit means; 0 or -1 (no memory). */
 int curve_print(const struct pred_curve *curve, FILE *out);
 
-/* {"unit", "gpu_rate", "demand_cores", ..., "curve": [...]}, NULL without memory. */
+/*
+ * {"unit", "gpu_rate_samples_per_s", "demand_cores", ..., "curve": [{"cores", "rate_samples_per_s",
+ * ...}]}, NULL without memory. Where only the work of a loader core is known, rates are
+ * "..._core_loads".
+ */
 struct json_object *curve_json(const struct pred_curve *curve);
 
 /* The curve over cores with its band, the GPU's rate and the demand. 0 or -1 (errno). */

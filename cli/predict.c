@@ -546,6 +546,20 @@ static int show_member(const struct cli *cli, struct json_object *member, struct
     return status;
 }
 
+/* {"members": [...]}: a document is an object, whatever is in it. */
+static int print_members(struct json_object *list)
+{
+    struct json_object *wrapped = json_object_new_object();
+    int status = CLI_FAILURE;
+
+    if (wrapped != NULL && json_object_object_add(wrapped, "members", json_object_get(list)) == 0)
+        status = cli_print_json(wrapped);
+    else
+        cli_error("out of memory");
+    json_object_put(wrapped);
+    return status;
+}
+
 static int predict_job(const struct cli *cli, const char *job)
 {
     int status;
@@ -562,7 +576,7 @@ static int predict_job(const struct cli *cli, const char *job)
     for (size_t i = 0; status == CLI_OK && i < doc_count(members); i++)
         status = show_member(cli, doc_at(members, i), list, i == 0);
     if (status == CLI_OK && cli->json)
-        status = cli_print_json(list);
+        status = print_members(list);
     json_object_put(list);
     json_object_put(document);
     return status;

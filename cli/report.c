@@ -50,11 +50,14 @@ static bool is_job(const char *text)
 /* All arguments, each a job or several with commas. Cuts text in pieces. */
 static int read_jobs(const struct cli *cli, char *text, struct jobs *jobs)
 {
-    char *state = NULL;
     size_t used = 0;
 
-    for (char *name = strtok_r(text, ",", &state); name != NULL;
-         name = strtok_r(NULL, ",", &state)) {
+    for (char *name = text, *next; name != NULL; name = next) {
+        next = strchr(name, ',');
+        if (next != NULL)
+            *next++ = '\0';
+        if (name[0] == '\0')
+            return cli_usage_error(cli, "a job is missing beside a comma");
         if (!is_job(name))
             return cli_usage_error(
                 cli, "'%.40s' is no job; write 12, 12_3 (of an array) or 12+1 (of a het job)",

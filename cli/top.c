@@ -1,7 +1,7 @@
 /*
  * adloader top: the status tables, refreshed in a terminal. Draws on the terminal's second screen
  * with plain ANSI sequences and gives the terminal back as it was, however it ends. Where standard
- * output is no terminal it prints once, like status.
+ * output is no terminal, or one that cannot be drawn on (TERM=dumb), it prints once, like status.
  */
 #include "config.h"
 
@@ -176,6 +176,14 @@ static int watch(const struct client_address *address, const struct status_filte
     return status;
 }
 
+/* Does standard output lead to a terminal that takes escape sequences? */
+static bool can_draw(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
+}
+
 static int run(const struct cli *cli)
 {
     const char *interval = cli_value(cli, "interval");
@@ -188,7 +196,7 @@ static int run(const struct cli *cli)
         return cli_usage_error(cli, "--interval %s: give seconds, 0.2 to 3600", interval);
     if (!status_filter_options(cli, &filter))
         return CLI_USAGE;
-    if (cli->json || !isatty(STDOUT_FILENO))
+    if (cli->json || !can_draw())
         return cli_command_status.run(cli);
     if (client_address(cli, &address, &status) != 0)
         return status;
@@ -206,8 +214,8 @@ const struct cli_command cli_command_top = {
     .name = "top",
     .arguments = "",
     .summary = "Show status, refreshed every second",
-    .text = "q or Ctrl-C ends it. With --json, or where standard output is no terminal, it prints\n"
-            "once.",
+    .text = "q or Ctrl-C ends it. With --json, or where standard output is no terminal or TERM\n"
+            "is dumb, it prints once.",
     .options = options,
     .run = run,
 };

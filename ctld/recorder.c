@@ -29,6 +29,7 @@
 #define PAUSE_ALL_MAX_MS 15000u /* when Slurm does not answer: also the delay when it is back */
 #define CHANGES_MAX      10u /* of a field while we try to write it, then it is left for a while */
 #define COMPLAINT_MS     600000u /* between two lines on the same trouble */
+#define DROP_KINDS       8
 
 struct lost { /* a member that may come back */
     struct lost *next;
@@ -62,6 +63,13 @@ struct pending {          /* a job with something to write, or that was written 
 
 TAILQ_HEAD(pending_list, pending);
 
+/* A reason why records are dropped, which often is the same for one job after another. */
+struct drop_kind {
+    char why[128];
+    uint64_t told_ms; /* 0: this place is free */
+    unsigned untold;  /* records dropped since, without a line of their own */
+};
+
 struct recorder {
     struct ctld *ctld;
     struct jobwriter *writer;
@@ -72,6 +80,7 @@ struct recorder {
     uint64_t next_ms; /* rate and trouble: nothing is sent before */
     unsigned trouble; /* failures in a row, of whatever job */
     uint64_t complained_ms;
+    struct drop_kind drops[DROP_KINDS]; /* why records were dropped, and when that was last told */
     unsigned njobs;
     struct recorder_counts counts;
 };
@@ -239,10 +248,43 @@ static void arm(struct pending *p)
         log_error("cannot arm a timer; the record of job %u is delayed", p->job);
 }
 
+/* The place of that reason, or the one that was told longest ago, for it to take. */
+static struct drop_kind *drop_kind(struct recorder *r, const char *why)
+{
+    struct drop_kind *oldest = &r->drops[0];
+
+    for (size_t i = 0; i < DROP_KINDS; i++) {
+        struct drop_kind *k = &r->drops[i];
+
+        if (k->told_ms != 0 && strncmp(k->why, why, sizeof(k->why) - 1) == 0)
+            return k;
+        if (k->told_ms < oldest->told_ms)
+            oldest = k;
+    }
+    *oldest = (struct drop_kind){.told_ms = 0};
+    (void)snprintf(oldest->why, sizeof(oldest->why), "%s", why);
+    return oldest;
+}
+
+/* A line for the first record that a reason costs; for the next ones a count now and then. */
 static void drop(struct pending *p, const char *why)
 {
-    log_warning("job %u: its record is dropped: %s", p->job, why);
-    p->recorder->counts.dropped++;
+    struct recorder *r = p->recorder;
+    struct drop_kind *kind = drop_kind(r, why);
+    uint64_t now = clock_monotonic_ms();
+
+    if (kind->told_ms != 0 && now - kind->told_ms < COMPLAINT_MS) {
+        kind->untold++;
+        log_debug("job %u: its record is dropped: %s", p->job, why);
+    } else {
+        log_warning(
+            "job %u: its record is dropped: %s; %u jobs before it had the same, and the next "
+            "ones are told in %u min",
+            p->job, why, kind->untold, COMPLAINT_MS / 60000);
+        kind->told_ms = now;
+        kind->untold = 0;
+    }
+    r->counts.dropped++;
     clear(p);
 }
 

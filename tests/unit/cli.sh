@@ -187,13 +187,19 @@ if command -v script > /dev/null; then
     done
         printf q
         sleep 1) |
-        timeout 20 "$script" -qec "$adloader top $ask --interval 0.5; stty -a < /dev/tty | tr ';' '\n' | grep -E ' echo| icanon'" /dev/null > "$work/out" 2>&1
+        TERM=xterm timeout 20 "$script" -qec "$adloader top $ask --interval 0.5; stty -a < /dev/tty | tr ';' '\n' | grep -E ' echo| icanon'" /dev/null > "$work/out" 2>&1
     is $? 0 "top in a terminal ends on q"
     out=$(tr -d '\r' < "$work/out")
     like "$out" '12\.0 +n1 ' "it showed the table"
     like "$out" "$(printf '\033')\\[\\?1049l" "and left the second screen"
     like "$out" '(^| )icanon' "the terminal is as it was"
     like "$(grep -c '^query' "$work/fake.log")" '^([3-9]|[1-9][0-9]+)$' "it asked more than once"
+    for term in dumb ''; do
+        TERM=$term timeout 20 "$script" -qec "$adloader top $ask" /dev/null < /dev/null > "$work/out" 2>&1
+        is $? 0 "TERM='$term': top prints once"
+        is "$(grep -c "$(printf '\033')" "$work/out")" 0 "without an escape sequence"
+        like "$(cat "$work/out")" '12\.0 +n1 ' "but with the table"
+    done
 else
     skip "top in a terminal" "no script(1)"
 fi

@@ -42,6 +42,9 @@ predict --gpu-rate 755 --core-rate 262 --beta 0.1 --cores 12 --json
 is $status 0 "the same as JSON"
 is "$(field unit)" "samples/s" "JSON has the unit"
 like "$(field demand_cores)" "^3\.64" "JSON has the demand"
+is "$(printf '%s\n' "$out" | jq -r 'type')" object "JSON is one object"
+is "$(printf '%s\n' "$out" | jq -r '[.curve[0] | keys[] | select(test("rate|low|high"))] | join(" ")')" \
+    "high_samples_per_s low_samples_per_s rate_samples_per_s" "rates have their unit in the key"
 is "$(printf '%s\n' "$out" | grep -c '"cores"')" 13 "JSON has 0 to 12 cores"
 
 # names
@@ -102,6 +105,16 @@ call calibrate --only disk
 is $status 2 "an unknown part"
 call calibrate --only memory --seconds 0.5 --output /nowhere/x
 is $status 1 "where nothing can be written"
+printf 'StateDir=%s\n' "$work/no/state" > "$work/nostate.conf"
+started=$(date +%s)
+timeout 60 "$adloader" calibrate --seconds 50 --config "$work/nostate.conf" > "$work/out" 2> "$work/err" < /dev/null
+is $? 1 "without a StateDir"
+like "$(cat "$work/err")" "StateDir $work/no/state is not there.*--output" "it says so, and what to do"
+timeout 60 "$adloader" calibrate --seconds 50 --output "$work/no/where/file" > "$work/out" 2> "$work/err" < /dev/null
+is $? 1 "--output into a folder that is not there"
+like "$(cat "$work/err")" "$work/no/where/file cannot be written: .*--output" "with the reason"
+[ $(($(date +%s) - started)) -lt 45 ]
+result $? "nothing is measured first"
 
 # profiles
 call profile list
@@ -118,7 +131,7 @@ call profile show our-net --json
 like "$out" '"core_rate_samples_per_s": 100' "one is shown"
 predict --profile our-net --gpus 2 --cores 16 --json
 is $status 0 "predict from it"
-like "$(field gpu_rate)" "^600" "for two GPUs"
+like "$(field gpu_rate_samples_per_s)" "^600" "for two GPUs"
 is "$(field source)" profile "and says so"
 predict --profile other
 is $status 1 "a profile that is not there"
@@ -146,6 +159,7 @@ if grep -q '^ready' "$work/fake.log"; then
     like "$out" "demand" "its curve is shown"
     call predict --job 4711 --controller "unix:$work/socket" --json
     like "$out" '"knee_cores"' "as JSON too"
+    is "$(printf '%s\n' "$out" | jq -r '"\(type) \(.members | length) \(.members[0].id)"')" "object 1 12.0" "which is one object, with its members"
 else
     skip "a running job" "the played controller speaks otherwise"
 fi

@@ -43,6 +43,15 @@ call()
 one='ADL1:{"s":[{"i":0,"n":2,"t":120.5,"c":341,"k":[1,2.84,4],"m":3,"d":1,"v":"cpu-starved","g":0.43,"w":[0.57,240],"q":12345}]}'
 two='ADL1:{"r":1,"s":[{"i":0,"t":10,"c":5,"v":"unknown"},{"i":"batch","t":30,"c":15,"k":[2,2,2],"v":"gpu-bound"}],"o":{"j":40,"n":40,"t":2,"c":3,"v":"io-bound"}}'
 
+# ---- the jobs that are asked for ----
+
+for jobs in 1,,2 ,1 1, , 1,x "1, 2"; do
+    call "$jobs"
+    is $status 2 "report '$jobs': wrong usage"
+done
+call 1,,2
+like "$err" "a job is missing beside a comma" "report 1,,2 says why"
+
 # ---- for people ---------------------------------------------------------------------------
 
 row 12 12 COMPLETED "$one" "" > "$work/rows"

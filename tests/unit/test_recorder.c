@@ -452,6 +452,32 @@ static void it_is_given_up_in_the_end(void **state)
     end(&c);
 }
 
+/* Without slurmdbd, say, no record can be kept: one line says so, not one for each of many jobs. */
+static void many_given_up_are_told_once(void **state)
+{
+    struct controller c;
+
+    (void)state;
+    begin(&c, "impossible", "LogLevel=info\n");
+    live_and_end(&c, 12, 0, "n1");
+    assert_true(controller_logs(&c, "job 12: its record is dropped: as the test says"));
+    for (unsigned job = 13; job < 16; job++)
+        live_and_end(&c, job, 0, "n1");
+    for (int i = 0; i < 50; i++) {
+        char *text = controller_ask(&c, "metrics", "");
+        bool all = strstr(text, "adloader_records_dropped_total 4") != NULL;
+
+        free(text);
+        if (all)
+            break;
+        assert_true(i < 49);
+        sleep_ms(100);
+    }
+    assert_false(controller_logs(&c, "job 13: its record is dropped"));
+    assert_false(controller_logs(&c, "job 15: its record is dropped"));
+    end(&c);
+}
+
 static void a_hanging_helper_holds_nothing_up(void **state)
 {
     struct controller c;
@@ -778,6 +804,7 @@ int main(void)
         cmocka_unit_test_teardown(trouble_heals, controller_teardown),
         cmocka_unit_test_teardown(a_lost_answer_does_not_double, controller_teardown),
         cmocka_unit_test_teardown(it_is_given_up_in_the_end, controller_teardown),
+        cmocka_unit_test_teardown(many_given_up_are_told_once, controller_teardown),
         cmocka_unit_test_teardown(a_hanging_helper_holds_nothing_up, controller_teardown),
         cmocka_unit_test_teardown(what_was_not_written_waits_for_the_next_life,
                                   controller_teardown),
