@@ -9,6 +9,7 @@
 #include "picture.h"
 #include "raw.h"
 #include "rng.h"
+#include "tokens.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +24,8 @@
 
 /* Changes whenever the same seed would give other bytes. */
 #define DATASET_FORMAT 1
+
+#define VOCABULARY 50000.0 /* tokens; that of usual language models */
 
 #define QUALITY_MIN 30
 #define QUALITY_MAX 98
@@ -134,11 +137,36 @@ static int make_raw(const struct dataset_config *config, uint32_t number, uint8_
     return rc < 0 ? out_of_memory(number) : 0;
 }
 
+/* Tokens as often as words are: each about as often as its rank in the vocabulary says (Zipf). */
+static int make_tokens(const struct dataset_config *config, uint32_t number, uint8_t **data,
+                       size_t *length)
+{
+    struct rng rng = rng_for(config->seed, number);
+    uint32_t *tokens = calloc(config->length, sizeof *tokens);
+    int rc = -1;
+
+    if (tokens != NULL) {
+        for (unsigned i = 0; i < config->length; i++)
+            tokens[i] = (uint32_t)(pow(VOCABULARY, rng_unit(&rng)) - 1.0);
+        rc = tokens_encode(tokens, config->length, data, length);
+    }
+    free(tokens);
+    return rc < 0 ? out_of_memory(number) : 0;
+}
+
 int dataset_picture(const struct dataset_config *config, uint32_t number, uint8_t **data,
                     size_t *length)
 {
-    return config->format == SAMPLE_RAW ? make_raw(config, number, data, length)
-                                        : make_jpeg(config, number, data, length);
+    switch (config->format) {
+    case SAMPLE_RAW:
+        return make_raw(config, number, data, length);
+    case SAMPLE_TOKENS:
+        return make_tokens(config, number, data, length);
+    case SAMPLE_JPEG:
+    case SAMPLE_FORMATS:
+        break;
+    }
+    return make_jpeg(config, number, data, length);
 }
 
 /* ---- the folder -------------------------------------------------------------------------- */
@@ -182,6 +210,9 @@ static char *description(const struct dataset_config *config)
     if (config->format == SAMPLE_RAW)
         (void)snprintf(variant, sizeof variant, ", \"samples\": \"raw\", \"side\": %u",
                        config->side);
+    if (config->format == SAMPLE_TOKENS)
+        (void)snprintf(variant, sizeof variant, ", \"samples\": \"tokens\", \"length\": %u",
+                       config->length);
     if (config->pack > 0)
         (void)snprintf(variant + strlen(variant), sizeof variant - strlen(variant),
                        ", \"pack\": %" PRIu32, config->pack);
@@ -226,7 +257,8 @@ static int check_description(const char *path, const char *wanted)
     same = found.length == strlen(wanted) && memcmp(found.data, wanted, found.length) == 0;
     if (!same)
         log_error("%s describes another data set (%.*s): give the same --seed, --size-mean, "
-                  "--classes, --format, --side and --pack to continue it, or choose another folder",
+                  "--classes, --format, --side, --length and --pack to continue it, or choose "
+                  "another folder",
                   path, (int)first_line(&found), (const char *)found.data);
     file_bytes_free(&found);
     return same ? 0 : -1;
@@ -284,13 +316,14 @@ static int make_file(struct making *making, uint32_t number, const char *path)
 
 static int make_or_keep(struct making *making, uint32_t number)
 {
+    static const char *const endings[] = {
+        [SAMPLE_JPEG] = "jpg", [SAMPLE_RAW] = "raw", [SAMPLE_TOKENS] = "tokens"};
     const struct dataset_config *config = making->config;
     char *path;
     int rc = 0;
 
     if (asprintf(&path, "%s/class-%03u/image-%08" PRIu32 ".%s", config->folder,
-                 number % config->classes, number,
-                 config->format == SAMPLE_RAW ? "raw" : "jpg") < 0) {
+                 number % config->classes, number, endings[config->format]) < 0) {
         log_error("out of memory");
         return -1;
     }

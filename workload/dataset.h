@@ -1,9 +1,9 @@
 /*
- * Making a data set of photograph-like pictures, as JPEG or raw (raw.h), one a file
- * (DIR/class-NNN/image-NNNNNNNN.jpg or .raw) or packed (DIR/pack-NNNNN.bin and .idx, pack.h).
- * Picture number i depends on the seed and i alone, so that a data set can be made by many threads,
- * continued after an interruption, extended, and made again elsewhere with the same bytes (by the
- * same libjpeg). DIR/dataset.json says what it holds.
+ * Making a data set of photograph-like pictures, as JPEG or raw (raw.h), or of texts
+ * (tokens.h), one a file (DIR/class-NNN/image-NNNNNNNN.jpg, .raw or .tokens) or packed
+ * (DIR/pack-NNNNN.bin and .idx, pack.h). Picture number i depends on the seed and i alone, so that
+ * a data set can be made by many threads, continued after an interruption, extended, and made again
+ * elsewhere with the same bytes (by the same libjpeg). DIR/dataset.json says what it holds.
  */
 #ifndef ADLTRAIN_DATASET_H
 #define ADLTRAIN_DATASET_H
@@ -21,6 +21,7 @@ struct dataset_config {
     enum sample_format format;
     double mean_kb;   /* JPEG: mean size, 1000 bytes */
     unsigned side;    /* raw: pixels */
+    unsigned length;  /* tokens of a sample */
     unsigned classes; /* folders */
     uint32_t pack;    /* pictures in a packed file; 0: one a file */
     unsigned jobs;    /* threads */

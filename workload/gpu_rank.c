@@ -9,17 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHANNELS        3u
 #define NETWORK_DELAY_S 20e-6 /* of one step of an exchange between nodes; a usual Ethernet's */
 
 static void complain(const char *sentence)
 {
     log_error("%s", sentence);
-}
-
-static size_t sample_floats(const struct run_options *options)
-{
-    return (size_t)CHANNELS * options->crop * options->crop;
 }
 
 static void predict(const struct run_options *options, const struct world *world,
@@ -29,7 +23,7 @@ static void predict(const struct run_options *options, const struct world *world
         .batch = options->batch,
         .ranks = world->ranks,
         .nodes = world->nodes,
-        .batch_bytes = (double)(options->batch * sample_floats(options) * sizeof(float)),
+        .batch_bytes = (double)(options->batch * options_sample_floats(options) * sizeof(float)),
         .host_bytes_per_s = options->host_bytes_per_s,
         .between_nodes = {.alpha_s = NETWORK_DELAY_S,
                           .bus_bytes_per_s = options->network_bytes_per_s},
@@ -74,7 +68,7 @@ static struct gpu *open_cuda(struct run_options *options, const struct world *wo
 {
     struct named *named = &options->named;
     struct gpu_work work = {.batch = options->batch,
-                            .sample_floats = sample_floats(options),
+                            .sample_floats = options_sample_floats(options),
                             .forward_flops = options->flops,
                             .gradient_bytes = (size_t)options->gradient_bytes};
     struct gpu *gpu;

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "raw.h"
 #include "rng.h"
+#include "tokens.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -92,41 +93,69 @@ static int decode(const struct loader_config *config, struct scratch *scratch, c
                        &scratch->image, error);
 }
 
-/* Read and decode the sample into scratch; false: it was skipped. */
-static bool fetch(struct worker *worker, struct sample sample, struct scratch *scratch)
+/* The augmentation of a sample is the same whichever thread makes it. */
+static struct rng rng_of(const struct loader_config *config, struct sample sample)
+{
+    return rng_for(rng_mix(config->seed) + sample.epoch, sample.index);
+}
+
+static int prepare_picture(struct worker *worker, struct sample sample, struct scratch *scratch,
+                           float *out, char *error)
 {
     const struct loader_config *config = &worker->loader->config;
-    char error[FILES_ERROR_MAX]; /* the larger of the two */
-    uint64_t start = clock_monotonic_ns(), read_end;
+    uint64_t start = clock_monotonic_ns(), decoded;
+    struct rng rng = rng_of(config, sample);
+    int rc = decode(config, scratch, error);
+
+    decoded = clock_monotonic_ns();
+    add(&worker->decode_ns, decoded - start);
+    if (rc == 0) {
+        struct augment_crop crop = augment_draw(&rng, scratch->image.width, scratch->image.height);
+
+        augment_apply(&scratch->image, &crop, config->side, out);
+        add(&worker->augment_ns, clock_monotonic_ns() - decoded);
+    }
+    return rc;
+}
+
+static int prepare_text(struct worker *worker, struct sample sample, struct scratch *scratch,
+                        float *out, char *error)
+{
+    const struct loader_config *config = &worker->loader->config;
+    uint64_t start = clock_monotonic_ns();
+    struct rng rng = rng_of(config, sample);
+    int rc =
+        tokens_window(scratch->bytes.data, scratch->bytes.length, &rng, config->tokens, out, error);
+
+    add(&worker->decode_ns, clock_monotonic_ns() - start);
+    return rc;
+}
+
+/* Read and prepare the sample; false: it was skipped. */
+static bool load(struct worker *worker, struct sample sample, struct scratch *scratch, float *out)
+{
+    struct loader *loader = worker->loader;
+    char error[FILES_ERROR_MAX]; /* the largest of all */
+    uint64_t start = clock_monotonic_ns();
     int rc;
 
-    _Static_assert(FILES_ERROR_MAX >= JPEG_ERROR_MAX, "one buffer for both");
-    if (store_read(config->store, sample.index, &scratch->bytes, error) < 0) {
+    _Static_assert(FILES_ERROR_MAX >= JPEG_ERROR_MAX && FILES_ERROR_MAX >= TOKENS_ERROR_MAX,
+                   "one buffer for all");
+    if (store_read(loader->config.store, sample.index, &scratch->bytes, error) < 0) {
         skip(worker, sample.index, error);
         return false;
     }
-    read_end = clock_monotonic_ns();
-    add(&worker->read_ns, read_end - start);
+    add(&worker->read_ns, clock_monotonic_ns() - start);
     add(&worker->bytes, scratch->bytes.length);
-    rc = decode(config, scratch, error);
-    add(&worker->decode_ns, clock_monotonic_ns() - read_end);
-    if (rc < 0)
+    rc = loader->config.tokens > 0 ? prepare_text(worker, sample, scratch, out, error)
+                                   : prepare_picture(worker, sample, scratch, out, error);
+    if (rc < 0) {
         skip(worker, sample.index, error);
-    return rc == 0;
-}
-
-static void augment(struct worker *worker, struct sample sample, struct scratch *scratch,
-                    float *out)
-{
-    const struct loader_config *config = &worker->loader->config;
-    struct rng rng = rng_for(rng_mix(config->seed) + sample.epoch, sample.index);
-    uint64_t start = clock_monotonic_ns();
-    struct augment_crop crop = augment_draw(&rng, scratch->image.width, scratch->image.height);
-
-    augment_apply(&scratch->image, &crop, config->side, out);
-    add(&worker->augment_ns, clock_monotonic_ns() - start);
+        return false;
+    }
     add(&worker->samples, 1);
-    atomic_store_explicit(&worker->loader->failures_in_a_row, 0, memory_order_relaxed);
+    atomic_store_explicit(&loader->failures_in_a_row, 0, memory_order_relaxed);
+    return true;
 }
 
 static void note_cpu_time(struct worker *worker)
@@ -148,8 +177,7 @@ static bool fill_place(struct worker *worker, struct scratch *scratch,
     while (!atomic_load_explicit(&loader->failed, memory_order_relaxed)) {
         struct sample sample = sampler_next(loader->config.sampler);
 
-        if (fetch(worker, sample, scratch)) {
-            augment(worker, sample, scratch, place->sample);
+        if (load(worker, sample, scratch, place->sample)) {
             batches_fill(loader->config.queue, place);
             return true;
         }

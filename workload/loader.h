@@ -25,6 +25,7 @@ struct loader_config {
     uint64_t seed;
     unsigned threads_max; /* 1..LOADER_THREADS_MAX */
     unsigned side;        /* of the square crop */
+    unsigned tokens;      /* of a text; 0: samples are pictures */
     bool dct_scaling;     /* decode no larger than the crop needs */
 };
 

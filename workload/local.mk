@@ -12,7 +12,7 @@ libadl_workload_la_SOURCES = \
 	workload/gpu_plan.c workload/gpu_plan.h \
 	workload/gpu_rank.c workload/gpu_rank.h \
 	workload/jpeg.c workload/jpeg.h \
-	workload/loader.c workload/loader.h \
+	workload/little.h workload/loader.c workload/loader.h \
 	workload/monitor.c workload/monitor.h \
 	workload/named.c workload/named.h \
 	workload/options.c workload/options.h \
@@ -27,6 +27,7 @@ libadl_workload_la_SOURCES = \
 	workload/store.c workload/store.h \
 	workload/summary.c workload/summary.h \
 	workload/throttle.c workload/throttle.h \
+	workload/tokens.c workload/tokens.h \
 	workload/trainer.c workload/trainer.h \
 	workload/usage.c workload/usage.h \
 	workload/workers.c workload/workers.h \

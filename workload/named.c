@@ -3,6 +3,8 @@
 
 #include "named.h"
 
+#include "tokens.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +97,17 @@ unsigned named_side(const struct pred_model *model)
         channels != 3 || height != width)
         return 0;
     return width;
+}
+
+unsigned named_tokens(const struct pred_model *model)
+{
+    unsigned count;
+    int end = 0;
+
+    if (sscanf(model->input, "%u tokens%n", &count, &end) != 1 || end == 0 ||
+        model->input[end] != '\0' || count > TOKENS_MAX)
+        return 0;
+    return count;
 }
 
 unsigned named_batch(const struct pred_model *model)

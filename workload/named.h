@@ -37,6 +37,9 @@ enum pred_precision named_precision(const struct named *named);
 /* Side of the pictures that the model takes; 0: it takes no pictures. */
 unsigned named_side(const struct pred_model *model);
 
+/* Tokens of the texts that it takes; 0: it takes none. */
+unsigned named_tokens(const struct pred_model *model);
+
 /*
  * A batch as it is usual for the model: the largest power of two up to 256 with which the
  * activations that training keeps (twice four bytes an element) fit into 12 GB, as they have to on

@@ -6,6 +6,7 @@
 #include "augment.h"
 #include "loader.h"
 #include "picture.h"
+#include "tokens.h"
 #include "usage.h"
 #include "workers.h"
 #include "world.h"
@@ -17,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CHANNELS 3u
 
 /* ---- values -------------------------------------------------------------------------------- */
 
@@ -105,6 +108,7 @@ enum {
     OPT_FORMAT,
     OPT_PACK,
     OPT_SIDE,
+    OPT_LENGTH,
     OPT_DATA,
     OPT_DATA_FORMAT,
     OPT_CACHE,
@@ -132,6 +136,7 @@ enum {
     OPT_CROP,
     OPT_DCT_SCALING,
     OPT_REPEAT_BATCH,
+    OPT_TOKENS,
     OPT_GRADIENT_BYTES,
     OPT_MASTER,
     OPT_RANK,
@@ -153,6 +158,7 @@ static const struct option make_table[] = {
     {"format", required_argument, NULL, OPT_FORMAT},
     {"pack", required_argument, NULL, OPT_PACK},
     {"side", required_argument, NULL, OPT_SIDE},
+    {"length", required_argument, NULL, OPT_LENGTH},
     {NULL, 0, NULL, 0},
 };
 
@@ -184,6 +190,7 @@ static const struct option run_table[] = {
     {"queue", required_argument, NULL, OPT_QUEUE},
     {"crop", required_argument, NULL, OPT_CROP},
     {"dct-scaling", no_argument, NULL, OPT_DCT_SCALING},
+    {"tokens", required_argument, NULL, OPT_TOKENS},
     {"repeat-batch", no_argument, NULL, OPT_REPEAT_BATCH},
     {"seed", required_argument, NULL, OPT_SEED},
     {"gradient-bytes", required_argument, NULL, OPT_GRADIENT_BYTES},
@@ -202,7 +209,8 @@ static const struct option run_table[] = {
 
 static int set_make_format(struct dataset_config *make, const char *value)
 {
-    static const char *const words[] = {[SAMPLE_JPEG] = "jpeg", [SAMPLE_RAW] = "raw", NULL};
+    static const char *const words[] = {
+        [SAMPLE_JPEG] = "jpeg", [SAMPLE_RAW] = "raw", [SAMPLE_TOKENS] = "tokens", NULL};
     int number;
 
     if (word("format", value, words, &number) < 0)
@@ -218,6 +226,8 @@ static int set_make(struct dataset_config *make, int option, const char *value)
         return set_make_format(make, value);
     case OPT_PACK:
         return count("pack", value, 1, 1000000, &make->pack);
+    case OPT_LENGTH:
+        return count("length", value, 1, TOKENS_MAX, &make->length);
     case OPT_SIDE:
         return count("side", value, PICTURE_SIDE_MIN, PICTURE_SIDE_MAX, &make->side);
     case OPT_IMAGES:
@@ -278,8 +288,11 @@ static int scaled(const char *option, const char *value, double low, double high
 
 static int set_run_storage(struct store_config *data, int option, const char *value)
 {
-    static const char *const formats[] = {
-        [STORE_JPEG] = "jpeg", [STORE_RAW] = "raw", [STORE_PACKED] = "packed", NULL};
+    static const char *const formats[] = {[STORE_JPEG] = "jpeg",
+                                          [STORE_RAW] = "raw",
+                                          [STORE_TOKENS] = "tokens",
+                                          [STORE_PACKED] = "packed",
+                                          NULL};
     static const char *const caches[] = {
         [STORE_KEEP] = "keep", [STORE_WARM] = "warm", [STORE_DROP] = "drop", NULL};
     int number = 0, rc;
@@ -322,6 +335,8 @@ static int set_run_data(struct run_options *run, int option, const char *value)
     case OPT_DCT_SCALING:
         run->dct_scaling = true;
         return 0;
+    case OPT_TOKENS:
+        return count("tokens", value, 1, TOKENS_MAX, &run->tokens);
     case OPT_REPEAT_BATCH:
         run->repeat_batch = true;
         return 0;
@@ -482,9 +497,10 @@ static int take_model(struct run_options *run)
     if (named_find(run->tables, run->model, gpu, run->precision, &run->named, error) < 0)
         return complain(error);
     side = named_side(run->named.model);
-    if (side == 0) {
-        (void)snprintf(error, sizeof error,
-                       "--model %s takes %s and no pictures, which is all that adltrain's data is",
+    if (run->tokens == 0)
+        run->tokens = named_tokens(run->named.model);
+    if ((side > 0) == (run->tokens > 0)) {
+        (void)snprintf(error, sizeof error, "--model %s takes %s, which adltrain cannot load",
                        run->model, run->named.model->input);
         return complain(error);
     }
@@ -503,6 +519,15 @@ static void take_defaults(struct run_options *run)
     run->crop = run->crop > 0 ? run->crop : 224;
     run->batch = run->batch > 0 ? run->batch : 64;
     run->gradient_bytes = run->gradient_bytes > 0 ? run->gradient_bytes : 4u << 20;
+}
+
+/* Packs say themselves what is in them, when they are opened. */
+static int check_data(const struct run_options *run)
+{
+    if (run->data.format == STORE_PACKED || (run->tokens > 0) == (run->data.format == STORE_TOKENS))
+        return 0;
+    return complain(run->tokens > 0 ? "the model takes texts: --data-format tokens or packed"
+                                    : "texts are for models that take them: --model, or --tokens");
 }
 
 static int finish_run(struct run_options *run, int argc, char **argv)
@@ -526,7 +551,7 @@ static int finish_run(struct run_options *run, int argc, char **argv)
     if (run->model != NULL && take_model(run) < 0)
         return -1;
     take_defaults(run);
-    return 0;
+    return check_data(run);
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -555,7 +580,7 @@ static int parse_table(int argc, char **argv, const struct option *table, struct
 static void set_defaults(struct options *options)
 {
     *options = (struct options){
-        .make = {.seed = 1, .mean_kb = 110.0, .side = 256, .classes = 10},
+        .make = {.seed = 1, .mean_kb = 110.0, .side = 256, .length = 1024, .classes = 10},
         .run = {.queue = 3,
                 .seed = 1,
                 .train = true,
@@ -617,6 +642,11 @@ int options_parse(int argc, char **argv, struct options *options)
 void options_free(struct options *options)
 {
     named_free(&options->run.named);
+}
+
+size_t options_sample_floats(const struct run_options *run)
+{
+    return run->tokens > 0 ? run->tokens : (size_t)CHANNELS * run->crop * run->crop;
 }
 
 const char *options_gpu(const struct run_options *run)

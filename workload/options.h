@@ -17,6 +17,7 @@ struct run_options {
     /* the data and how it is loaded */
     struct store_config data; /* folder NULL: not said */
     unsigned batch, queue, crop;
+    unsigned tokens; /* of a text; 0: samples are pictures */
     bool dct_scaling, repeat_batch;
     uint64_t seed;
     /* loader threads */
@@ -60,6 +61,9 @@ struct options {
  */
 int options_parse(int argc, char **argv, struct options *options);
 void options_free(struct options *options);
+
+/* Floats of a sample as the GPU gets it. */
+size_t options_sample_floats(const struct run_options *run);
 
 /* What trains, as every output names it: "emulated", "cuda" or "none". */
 const char *options_gpu(const struct run_options *run);

@@ -3,6 +3,8 @@
 
 #include "pack.h"
 
+#include "little.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,21 +16,6 @@
 #define PACK_VERSION 1u
 
 static const char MAGIC[8] = {'A', 'D', 'L', 'P', 'A', 'C', 'K', '1'};
-
-static void put_number(uint8_t *at, uint64_t value, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint64_t get_number(const uint8_t *at, unsigned bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < bytes; i++)
-        value |= (uint64_t)at[i] << (8 * i);
-    return value;
-}
 
 static int refuse(char *error, const char *path, const char *why)
 {
@@ -42,7 +29,7 @@ static int parse_entries(const char *path, const uint8_t *at, uint64_t data_byte
                          struct pack_index *index, char *error)
 {
     for (uint32_t i = 0; i < index->count; i++, at += ENTRY) {
-        struct pack_entry entry = {get_number(at, 8), get_number(at + 8, 8)};
+        struct pack_entry entry = {little_get(at, 8), little_get(at + 8, 8)};
 
         if (entry.length < 1 || entry.length > FILES_BYTES_MAX || entry.offset > data_bytes ||
             entry.length > data_bytes - entry.offset)
@@ -59,13 +46,13 @@ static int parse_index(const char *path, const struct file_bytes *bytes, uint64_
 
     if (bytes->length < HEADER || memcmp(bytes->data, MAGIC, sizeof MAGIC) != 0)
         return refuse(error, path, "not an index of packed samples");
-    format = get_number(bytes->data + 8, 4);
-    if (get_number(bytes->data + 12, 4) != PACK_VERSION || format > SAMPLE_RAW)
+    format = little_get(bytes->data + 8, 4);
+    if (little_get(bytes->data + 12, 4) != PACK_VERSION || format >= SAMPLE_FORMATS)
         return refuse(error, path, "an index of another version of adltrain");
-    count = get_number(bytes->data + 16, 8);
+    count = little_get(bytes->data + 16, 8);
     if (count < 1 || count > FILES_COUNT_MAX || bytes->length - HEADER != count * ENTRY)
         return refuse(error, path, "an index that is cut or too long");
-    index->format = format == SAMPLE_RAW ? SAMPLE_RAW : SAMPLE_JPEG;
+    index->format = (enum sample_format)format;
     index->count = (uint32_t)count;
     index->entries = calloc(count, sizeof *index->entries);
     if (index->entries == NULL)
@@ -102,12 +89,12 @@ int pack_index_write(const char *path, const struct pack_index *index, char *err
     if (data == NULL)
         return refuse(error, path, "out of memory");
     memcpy(data, MAGIC, sizeof MAGIC);
-    put_number(data + 8, index->format, 4);
-    put_number(data + 12, PACK_VERSION, 4);
-    put_number(data + 16, index->count, 8);
+    little_put(data + 8, index->format, 4);
+    little_put(data + 12, PACK_VERSION, 4);
+    little_put(data + 16, index->count, 8);
     for (uint32_t i = 0; i < index->count; i++) {
-        put_number(data + HEADER + (size_t)i * ENTRY, index->entries[i].offset, 8);
-        put_number(data + HEADER + (size_t)i * ENTRY + 8, index->entries[i].length, 8);
+        little_put(data + HEADER + (size_t)i * ENTRY, index->entries[i].offset, 8);
+        little_put(data + HEADER + (size_t)i * ENTRY + 8, index->entries[i].length, 8);
     }
     rc = file_write_atomically(path, data, length, error);
     free(data);

@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum sample_format { SAMPLE_JPEG, SAMPLE_RAW }; /* how a sample is written */
+/* How a sample is written. The numbers are those in files. */
+enum sample_format { SAMPLE_JPEG, SAMPLE_RAW, SAMPLE_TOKENS, SAMPLE_FORMATS };
 
 struct pack_entry {
     uint64_t offset, length;

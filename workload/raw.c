@@ -1,26 +1,13 @@
 /* Raw samples. */
 #include "raw.h"
 
+#include "little.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const uint8_t MAGIC[8] = {'A', 'D', 'L', 'R', 'A', 'W', '1', 0};
-
-static void put_number(uint8_t *at, uint32_t value)
-{
-    for (unsigned i = 0; i < 4; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint32_t get_number(const uint8_t *at)
-{
-    uint32_t value = 0;
-
-    for (unsigned i = 0; i < 4; i++)
-        value |= (uint32_t)at[i] << (8 * i);
-    return value;
-}
 
 int raw_encode(const uint8_t *rgb, unsigned width, unsigned height, uint8_t **data, size_t *length)
 {
@@ -30,8 +17,8 @@ int raw_encode(const uint8_t *rgb, unsigned width, unsigned height, uint8_t **da
     if (*data == NULL)
         return -1;
     memcpy(*data, MAGIC, sizeof MAGIC);
-    put_number(*data + 8, width);
-    put_number(*data + 12, height);
+    little_put(*data + 8, width, 4);
+    little_put(*data + 12, height, 4);
     memcpy(*data + RAW_HEADER, rgb, bytes);
     *length = RAW_HEADER + bytes;
     return 0;
@@ -51,8 +38,8 @@ int raw_decode(const void *data, size_t length, struct jpeg_image *image, char *
 
     if (length < RAW_HEADER || memcmp(bytes, MAGIC, sizeof MAGIC) != 0)
         return fail(error, "not a raw sample of adltrain");
-    width = get_number(bytes + 8);
-    height = get_number(bytes + 12);
+    width = (uint32_t)little_get(bytes + 8, 4);
+    height = (uint32_t)little_get(bytes + 12, 4);
     if (width < 1 || height < 1 || width > RAW_SIDE_MAX || height > RAW_SIDE_MAX)
         return fail(error, "a raw sample of an impossible size");
     wanted = (size_t)width * height * 3;

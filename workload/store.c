@@ -93,9 +93,12 @@ static int open_packs(struct store *store, char *error)
 
 static int open_samples(struct store *store, char *error)
 {
+    static const enum sample_format samples[] = {
+        [STORE_JPEG] = SAMPLE_JPEG, [STORE_RAW] = SAMPLE_RAW, [STORE_TOKENS] = SAMPLE_TOKENS};
     static const struct files_kind kinds[] = {
         [STORE_JPEG] = {{".jpg", ".jpeg"}, "make-data %s --images N"},
         [STORE_RAW] = {{".raw", NULL}, "make-data %s --images N --format raw"},
+        [STORE_TOKENS] = {{".tokens", NULL}, "make-data %s --images N --format tokens"},
         [STORE_PACKED] = {{".bin", NULL}, "make-data %s --images N --pack 1000"},
     };
 
@@ -103,7 +106,7 @@ static int open_samples(struct store *store, char *error)
         return -1;
     if (store->config.format == STORE_PACKED)
         return open_packs(store, error);
-    store->samples = store->config.format == STORE_RAW ? SAMPLE_RAW : SAMPLE_JPEG;
+    store->samples = samples[store->config.format];
     store->count = store->files.count;
     return 0;
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum store_format { STORE_JPEG, STORE_RAW, STORE_PACKED };
+enum store_format { STORE_JPEG, STORE_RAW, STORE_TOKENS, STORE_PACKED };
 enum store_cache {
     STORE_KEEP, /* the page cache as it is */
     STORE_WARM, /* all samples are read once beforehand */

@@ -220,8 +220,10 @@ static struct json_object *timeline_part(const struct record *record)
 
 static struct json_object *options_part(const struct run_options *options)
 {
-    static const char *const formats[] = {
-        [STORE_JPEG] = "jpeg", [STORE_RAW] = "raw", [STORE_PACKED] = "packed"};
+    static const char *const formats[] = {[STORE_JPEG] = "jpeg",
+                                          [STORE_RAW] = "raw",
+                                          [STORE_TOKENS] = "tokens",
+                                          [STORE_PACKED] = "packed"};
     static const char *const caches[] = {
         [STORE_KEEP] = "keep", [STORE_WARM] = "warm", [STORE_DROP] = "drop"};
     struct json_object *object = json_object_new_object();
@@ -233,7 +235,8 @@ static struct json_object *options_part(const struct run_options *options)
     put(object, "storage_latency_s", positive(options->data.latency_s, 6));
     put_count(object, "batch", options->batch);
     put_count(object, "queue_batches", options->queue);
-    put_count(object, "crop_pixels", options->crop);
+    put_count(object, "crop_pixels", options->tokens > 0 ? 0 : options->crop);
+    put_count(object, "tokens", options->tokens);
     put(object, "dct_scaling", json_object_new_boolean(options->dct_scaling));
     put(object, "repeat_batch", json_object_new_boolean(options->repeat_batch));
     put(object, "seed", json_object_new_uint64(options->seed));

@@ -26,8 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHANNELS 3u
-
 /* Behind the gradients in the exchanged buffer: how many ranks wish what. */
 enum vote { VOTE_STOP, VOTE_FAILED, VOTE_TIME, VOTE_COUNT };
 
@@ -380,6 +378,7 @@ static int run_with_queue(struct trainer *trainer, struct store *store, struct s
                                            .seed = trainer->options->seed,
                                            .threads_max = workers_max(trainer->options),
                                            .side = trainer->options->crop,
+                                           .tokens = trainer->options->tokens,
                                            .dct_scaling = trainer->options->dct_scaling});
     if (trainer->loader == NULL) {
         log_error("out of memory for the loader pool");
@@ -405,7 +404,7 @@ static void gpu_release(void *gpu, void *memory)
 static int make_queue(const struct trainer *trainer, struct batches *queue)
 {
     const struct run_options *options = trainer->options;
-    size_t floats = (size_t)CHANNELS * options->crop * options->crop;
+    size_t floats = options_sample_floats(options);
     const struct batches_memory memory = {gpu_alloc, gpu_release, trainer->gpu};
     bool pinned = trainer->gpu != NULL && trainer->gpu->ops->alloc != NULL;
 
@@ -455,7 +454,11 @@ static int run_with_gpu(struct trainer *trainer)
         log_error("%s", error);
         return 1;
     }
-    if (store_prepare(&store, &trainer->stop, error) < 0)
+    if ((store.samples == SAMPLE_TOKENS) != (trainer->options->tokens > 0))
+        log_error("%s: the samples are %s and the model takes %s", trainer->options->data.folder,
+                  store.samples == SAMPLE_TOKENS ? "texts" : "pictures",
+                  trainer->options->tokens > 0 ? "texts" : "pictures");
+    else if (store_prepare(&store, &trainer->stop, error) < 0)
         log_error("%s", error);
     else
         status = run_with_store(trainer, &store);

@@ -70,7 +70,7 @@ refused "--images N is missing" make-data "$work/a"
 refused "from 1 to" make-data "$work/a" --images 0
 refused "from 5 to 1000" make-data "$work/a" --images 1 --size-mean 2000
 refused "unrecognized option" make-data "$work/a" --frobnicate
-refused "jpeg or raw" make-data "$work/a" --images 3 --format png
+refused "jpeg or raw or tokens" make-data "$work/a" --images 3 --format png
 refused "from 64 to" make-data "$work/a" --images 3 --format raw --side 8
 refused "from 1 to" make-data "$work/a" --images 3 --pack 0
 # shellcheck disable=SC2086 # the options are words
@@ -97,7 +97,7 @@ refused "from 1 to" make-data "$work/a" --images 3 --pack 0
     refused "a number from" run --data "$work" --steps 1 --gpu-rate 0
     refused "is not an option" run $ok more
     refused "requires an argument" run --data "$work" --batch
-    refused "jpeg or raw or packed" run $ok --data-format tar
+    refused "jpeg or raw or tokens or packed" run $ok --data-format tar
     refused "keep or warm or drop" run $ok --cache cold
     refused "a number from" run $ok --storage-bandwidth 0
     refused "a number from" run $ok --storage-latency -1
@@ -108,7 +108,9 @@ refused "from 1 to" make-data "$work/a" --images 3 --pack 0
     refused "did you mean .*v100" run $named resnet50 --gpu-type v10
     refused "does not compute in tf32" run $named resnet50 --gpu-type p100 --precision tf32
     refused "fp32, tf32 or amp" run $named resnet50 --precision int8
-    refused "takes 512 tokens and no pictures" run $named bert-base
+    refused "takes texts: --data-format tokens" run $named bert-base
+    refused "for models that take them" run $named resnet50 --data-format tokens
+    refused "resnet50 takes 3x224x224, which" run $named resnet50 --tokens 512
     refused "/nowhere" run --data "$work" --tables /nowhere --steps 1 --model resnet50
     refused "wants its work" run --data "$work" --steps 1 --gpu=cuda
     refused "as fast as it is" run $named resnet50 --gpu=cuda --gpu-type v100
@@ -240,6 +242,18 @@ done
 is "$(awk "BEGIN { print ($(first decode_ms_mean "$json") > 0) }")" 1 "packed JPEGs are decoded"
 call run --data "$work/raw" --gpu-rate 100 --steps 1
 is $status 1 "raw data is not taken for JPEG"
+call make-data "$work/text" --images 10 --format tokens --length 600 --pack 4
+is $status 0 "texts are made"
+call run --data "$work/text" --data-format packed --tables "$tables" --model bert-base --gpu-type h200 --batch 4 \
+    --precision amp --steps 3 --quiet --json "$json"
+is "$status $(first samples "$json") $(first tokens "$json") $(first skipped_files "$json")" "0 12 512 0" \
+    "a language model trains on them"
+call run --data "$work/text" --data-format packed --tables "$tables" --model gpt2 --batch 4 --steps 3 --quiet
+is $status 1 "texts that are too short for it end a run"
+like "$err" "600 tokens where 1024 are wanted" "with the reason"
+call run --data "$work/text" --data-format packed --gpu-rate 100 --batch 4 --steps 1
+is $status 1 "texts are not taken for pictures"
+like "$err" "the samples are texts and the model takes pictures" "with the reason"
 # 12 x 12304 bytes at 0.5 MB/s: 0.3 s, were it not for a burst of 20 ms
 call run --data "$work/raw" --data-format raw --batch 4 --gpu-rate 4000 --steps 3 --crop 32 --quiet --json "$json" \
     --cache drop --storage-bandwidth 0.5 --storage-latency 2

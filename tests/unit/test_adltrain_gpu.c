@@ -114,10 +114,12 @@ static void pictures_and_batches_are_the_models(void **state)
 {
     const struct {
         const char *model;
-        unsigned side, batch;
+        unsigned side, tokens, batch;
     } cases[] = {
-        {"resnet50", 224, 128},      {"inception-v3", 299, 128}, {"mobilenet-v2", 224, 128},
-        {"efficientnet-b7", 600, 4}, {"alexnet", 224, 256},      {"bert-base", 0, 16},
+        {"resnet50", 224, 0, 128},     {"inception-v3", 299, 0, 128},
+        {"mobilenet-v2", 224, 0, 128}, {"efficientnet-b7", 600, 0, 4},
+        {"alexnet", 224, 0, 256},      {"bert-base", 0, 512, 16},
+        {"gpt2", 0, 1024, 4},
     };
     char error[NAMED_ERROR_MAX];
 
@@ -127,6 +129,7 @@ static void pictures_and_batches_are_the_models(void **state)
 
         assert_int_equal(named_find(tables(), cases[i].model, NULL, -1, &named, error), 0);
         assert_int_equal(named_side(named.model), cases[i].side);
+        assert_int_equal(named_tokens(named.model), cases[i].tokens);
         assert_int_equal(named_batch(named.model), cases[i].batch);
         named_free(&named);
     }

@@ -11,6 +11,7 @@
 #include "raw.h"
 #include "store.h"
 #include "throttle.h"
+#include "tokens.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,6 +79,7 @@ static struct dataset_config config_of(const char *folder, enum sample_format fo
                                    .format = format,
                                    .mean_kb = 15.0,
                                    .side = 64,
+                                   .length = 50,
                                    .classes = 2,
                                    .pack = pack,
                                    .jobs = 2};
@@ -147,6 +149,61 @@ static void bad_raw_samples_are_refused(void **state)
     memset(changed + 8, 0, 8);
     assert_int_equal(raw_decode(changed, RAW_HEADER, &image, error), -1);
     jpeg_image_free(&image);
+    free(data);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------
+ */
+
+/* A window lies within the text, and each place of it is met. */
+static void windows_lie_within_the_text(void **state)
+{
+    enum { COUNT_OF_TOKENS = 9, WINDOW = 4 };
+    uint32_t tokens[COUNT_OF_TOKENS];
+    unsigned met[COUNT_OF_TOKENS - WINDOW + 1] = {0};
+    char error[TOKENS_ERROR_MAX];
+    uint8_t *data;
+    size_t length;
+
+    (void)state;
+    for (uint32_t i = 0; i < COUNT_OF_TOKENS; i++)
+        tokens[i] = 100000 + i;
+    assert_int_equal(tokens_encode(tokens, COUNT_OF_TOKENS, &data, &length), 0);
+    for (uint64_t i = 0; i < 300; i++) {
+        struct rng rng = rng_for(1, i);
+        float window[WINDOW];
+
+        assert_int_equal(tokens_window(data, length, &rng, WINDOW, window, error), 0);
+        for (int k = 1; k < WINDOW; k++)
+            assert_int_equal((int)window[k], (int)window[0] + k);
+        assert_in_range((int)window[0], 100000, 100000 + COUNT_OF_TOKENS - WINDOW);
+        met[(int)window[0] - 100000]++;
+    }
+    for (size_t i = 0; i < COUNT(met); i++)
+        assert_true(met[i] > 0);
+    free(data);
+}
+
+static void bad_texts_are_refused(void **state)
+{
+    const uint32_t tokens[3] = {1, 2, 3};
+    struct rng rng = rng_for(1, 1);
+    char error[TOKENS_ERROR_MAX];
+    float window[3];
+    uint8_t *data;
+    size_t length;
+
+    (void)state;
+    assert_int_equal(tokens_encode(tokens, 3, &data, &length), 0);
+    assert_int_equal(tokens_window(data, length, &rng, 3, window, error), 0);
+    assert_int_equal(tokens_window(data, length, &rng, 4, window, error), -1);
+    for (size_t cut = 0; cut < length; cut++)
+        assert_int_equal(tokens_window(data, cut, &rng, 1, window, error), -1);
+    for (size_t i = 0; i < 12; i++) { /* magic and count */
+        data[i] ^= 0xff;
+        assert_int_equal(tokens_window(data, length, &rng, 1, window, error), -1);
+        data[i] ^= 0xff;
+    }
     free(data);
 }
 
@@ -228,9 +285,10 @@ static void every_form_gives_the_pictures_that_were_made(void **state)
         enum store_format format;
         bool in_order;
     } cases[] = {
-        {SAMPLE_JPEG, 0, STORE_JPEG, false},   {SAMPLE_RAW, 0, STORE_RAW, false},
-        {SAMPLE_JPEG, 4, STORE_PACKED, true},  {SAMPLE_RAW, 4, STORE_PACKED, true},
-        {SAMPLE_RAW, 100, STORE_PACKED, true},
+        {SAMPLE_JPEG, 0, STORE_JPEG, false},    {SAMPLE_RAW, 0, STORE_RAW, false},
+        {SAMPLE_JPEG, 4, STORE_PACKED, true},   {SAMPLE_RAW, 4, STORE_PACKED, true},
+        {SAMPLE_RAW, 100, STORE_PACKED, true},  {SAMPLE_TOKENS, 0, STORE_TOKENS, false},
+        {SAMPLE_TOKENS, 3, STORE_PACKED, true},
     };
 
     for (size_t c = 0; c < COUNT(cases); c++) {
@@ -482,6 +540,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(raw_samples_keep_their_pixels),
         cmocka_unit_test(bad_raw_samples_are_refused),
+        cmocka_unit_test(windows_lie_within_the_text),
+        cmocka_unit_test(bad_texts_are_refused),
         IN_FOLDER(an_index_that_lies_is_refused),
         IN_FOLDER(a_damaged_index_is_refused),
         IN_FOLDER(every_form_gives_the_pictures_that_were_made),
