@@ -89,7 +89,7 @@ store_root_packages() {
     for group in "${store_groups[@]}"; do
         packages_of "$group"
     done
-    echo libcmocka-dev python3-minimal iproute2 mount xz-utils
+    echo libcmocka-dev python3 iproute2 mount xz-utils
 }
 
 store_root() {
