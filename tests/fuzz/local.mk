@@ -45,6 +45,13 @@ tests_fuzz_fuzz_trace_SOURCES = tests/fuzz/fuzz_trace.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_trace_CPPFLAGS = $(FUZZ_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli
 tests_fuzz_fuzz_trace_LDADD = $(ADL_CLI_LIBS)
 
+# what adltrain reads: pictures and indexes of packs
+check_PROGRAMS += tests/fuzz/fuzz_samples
+TESTS += tests/fuzz/fuzz_samples
+tests_fuzz_fuzz_samples_SOURCES = tests/fuzz/fuzz_samples.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_samples_CPPFLAGS = $(FUZZ_CPPFLAGS) -I$(top_srcdir)/workload
+tests_fuzz_fuzz_samples_LDADD = $(WORKLOAD_LIBS)
+
 # With libFuzzer: everything is compiled anew, since the code under test has to be instrumented.
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
