@@ -44,6 +44,7 @@ struct session {
     uint8_t state;        /* enum session_state */
     bool tcp;
     bool goodbye;         /* the agent said so */
+    bool refused;         /* it was told so */
     bool topology_wanted; /* a large frame is welcome */
     uint8_t nonce[MSG_NONCE];
 };

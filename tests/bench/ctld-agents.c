@@ -8,7 +8,9 @@
  * each; the first of them loads no data and lends, the others would take whatever they get. An
  * event is the start of a further step on a random node (time to its first assignment, which needs
  * the decision and, where its cores are lent, the borrower's confirmation), or its end (time to the
- * first assignment that a neighbour gets because of it, if there is one).
+ * first assignment that a neighbour gets because of it, if there is one). One after the other, each
+ * finds a controller that has slept; the rate under load is that of bursts, a step on each node
+ * (BURST_MAX nodes at most) at once.
  */
 #include "config.h"
 
@@ -35,6 +37,8 @@
 #include <unistd.h>
 
 #define CPUS_A_STEP 4u
+#define BURST_MAX   400u
+#define BURSTS      20u
 
 struct agent {
     int fd;
@@ -148,24 +152,19 @@ static long status_kb(const char *key)
     return value;
 }
 
-/* CPU time of the controller so far. */
+/* CPU time of the controller so far; of its loop alone, and to the nanosecond. */
 static double cpu_s(void)
 {
-    char file[64], text[1024];
-    unsigned long user = 0, system_time = 0;
-    const char *at;
+    char file[64];
+    unsigned long long ns = 0;
     FILE *f;
 
-    (void)snprintf(file, sizeof(file), "/proc/%d/stat", (int)controller);
+    (void)snprintf(file, sizeof(file), "/proc/%d/schedstat", (int)controller);
     f = fopen(file, "r");
-    if (f == NULL || fgets(text, sizeof(text), f) == NULL)
-        die("stat");
+    if (f == NULL || fscanf(f, "%llu", &ns) != 1)
+        die("schedstat");
     (void)fclose(f);
-    at = strrchr(text, ')');
-    if (at == NULL || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                             &system_time) != 2)
-        die("stat");
-    return (double)(user + system_time) / (double)sysconf(_SC_CLK_TCK);
+    return (double)ns / 1e9;
 }
 
 /* ---- agents
@@ -483,6 +482,73 @@ static void measure_events(size_t events)
     free(end);
 }
 
+static bool all_answered(const struct agent *extras, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (extras[i].answered_ns == 0)
+            return false;
+    return true;
+}
+
+/* Until the controller has nothing to do any more: it asks for no CPU. */
+static void pump_until_idle(void)
+{
+    double before;
+
+    do {
+        before = cpu_s();
+        while (pump(20))
+            ;
+    } while (cpu_s() - before > 1e-3);
+}
+
+/* Steps start, end, and the nodes' lending steps end and start, each on all nodes at once. */
+static void burst(struct agent *extras, unsigned n, unsigned round)
+{
+    for (unsigned i = 0; i < n; i++) {
+        extras[i] = (struct agent){
+            .job = 20000000 + round * BURST_MAX + i, .node = i, .slot = a_node, .own = true};
+        connect_agent(&extras[i]);
+    }
+    for (uint64_t limit = now_ns() + 20000000000u; !all_answered(extras, n);) {
+        (void)pump(10);
+        if (now_ns() > limit)
+            die("no assignment in time");
+    }
+    pump_until_idle();
+    for (unsigned i = 0; i < n; i++) {
+        send_goodbye(&extras[i]);
+        close_agent(&extras[i]);
+    }
+    pump_until_idle();
+    for (unsigned i = 0; i < n; i++) {
+        struct agent *lender = &agents[(size_t)i * a_node];
+
+        send_goodbye(lender);
+        close_agent(lender);
+        lender->seq = 0;
+        lender->own = true;
+    }
+    pump_until_idle();
+    for (unsigned i = 0; i < n; i++)
+        connect_agent(&agents[(size_t)i * a_node]);
+    pump_until_idle();
+}
+
+static void measure_bursts(void)
+{
+    static struct agent extras[BURST_MAX];
+    unsigned nodes = (unsigned)((nagents + a_node - 1) / a_node);
+    unsigned n = nodes < BURST_MAX ? nodes : BURST_MAX;
+    double cpu = cpu_s(), events = 4.0 * n * BURSTS;
+
+    for (unsigned round = 0; round < BURSTS; round++)
+        burst(extras, n, round);
+    cpu = cpu_s() - cpu;
+    (void)printf("%-48s %8.1f us of CPU a start or end: %.0f a second on one core\n",
+                 "in bursts, on all nodes at once", cpu * 1e6 / events, events / cpu);
+}
+
 static size_t file_limit(size_t wanted)
 {
     struct rlimit limit;
@@ -541,6 +607,7 @@ int main(int argc, char **argv)
                  (double)(status_kb("VmRSS") - empty_kb) * 1024 / (double)nagents,
                  (unsigned long long)assignments);
     measure_events(events);
+    measure_bursts();
 
     (void)kill(controller, SIGKILL);
     (void)waitpid(controller, NULL, 0);
