@@ -70,8 +70,9 @@ story_of_pytorch() {
 }
 
 # measure PROGRAM: of every change of A's CPUs with at least 2.5 seconds of the same cores before and after:
-# program, cores before, cores after, seconds until 90 % of the way to the new rate (-1: not within a second),
-# samples short of the new rate in the first second, rates.
+# program, cores before, cores after, seconds until 90 % of the way to the new rate (-1: not within a second; -2: the
+# rates differ by less than a fifth or the wrong way, so that nothing is to be seen), samples short of the new rate in
+# the first second, rates.
 measure() {
     awk -F'\t' -v program="$1" '
         function average(from, to,    i, sum, k) {
@@ -87,13 +88,14 @@ measure() {
                 before = average(at[k] - 2, at[k] - 0.1)
                 after = average(at[k] + 1, at[k + 1] - 0.3)
                 goal = before + 0.9 * (after - before)
-                reached = -1; lost = 0
+                up = c[k] > c[k - 1]
+                reached = (up ? after > 1.2 * before : before > 1.2 * after) ? -1 : -2; lost = 0
                 for (i = 2; i < nr; i++) {
                     if (t[i] <= at[k] || t[i] > at[k] + 1) continue
                     lost += (after - r[i]) * (t[i] - t[i - 1])
                     # a window counts if its neighbour agrees: single ones jump by whole batches
                     pair = (r[i] + r[i + 1]) / 2
-                    if (reached < 0 && (after > before ? pair >= goal : pair <= goal)) reached = t[i] - at[k]
+                    if (reached == -1 && (after > before ? pair >= goal : pair <= goal)) reached = t[i] - at[k]
                 }
                 printf "%s\t%d\t%d\t%.2f\t%.1f\t%.1f\t%.1f\n", program, c[k - 1], c[k], reached, lost, before, after
             }
@@ -101,12 +103,14 @@ measure() {
 }
 
 table() {
-    echo "| program | change | n | rate before, samples/s | rate after | until the new rate, s: median | largest | first second against the new rate, samples |"
-    echo "|---|---|---|---|---|---|---|---|"
+    echo "| program | change | n | of them seen in the rate | rate before, samples/s | rate after | until the new rate, s: median | largest | first second against the new rate, samples |"
+    echo "|---|---|---|---|---|---|---|---|---|"
     sort -t$'\t' -k1,1 -k2,2n -k4,4n | awk -F'\t' '
         {
             key = $1 "\t" $2 " to " $3 " cores"
-            if (!(key in n)) order[++keys] = key
+            if (!(key in all)) order[++keys] = key
+            all[key]++
+            if ($4 == -2) next
             i = ++n[key]; v[key, i] = $4; lost[key] += $5; b[key] += $6; a[key] += $7
             if ($4 < 0) late[key]++
         }
@@ -115,7 +119,9 @@ table() {
         END {
             for (k = 1; k <= keys; k++) {
                 key = order[k]; split(key, part, "\t")
-                printf "| %s | %s | %d | %.0f | %.0f | %s | %s | %+.1f |\n", part[1], part[2], n[key], b[key] / n[key], a[key] / n[key],
+                printf "| %s | %s | %d | %d ", part[1], part[2], all[key], n[key]
+                if (!n[key]) { print "| - | - | - | - | - |"; continue }
+                printf "| %.0f | %.0f | %s | %s | %+.1f |\n", b[key] / n[key], a[key] / n[key],
                     ranked(key, int((n[key] + 1) / 2)), ranked(key, n[key]), -lost[key] / n[key]
             }
         }'
@@ -188,7 +194,8 @@ A step trains as fast as its loaders allow; another step comes and goes, so that
 one ... How long after the kernel has its loaders' new CPUs is its rate at 90 % of the way to the new one, and how
 many samples more or fewer than at the new rate did it train on in the first second? adltrain parks and wakes loader
 threads; of the unchanged PyTorch program (examples/train.py, two workers) the processes are only moved. Batches that
-were loaded ahead soften a loss and delay a gain. Rates are taken over $interval s, so no time is known better.
+were loaded ahead soften a loss and delay a gain. Rates are taken over $interval s, so no time is known better. A change
+counts as seen if the rate changes by a fifth or more, in the direction of the cores; the others tell nothing.
 
 Two cores of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), load average $load_before before. Made by
 \`workload/series-resize.sh --build BUILD --changes $changes --report docs/evaluation-resize.md\`.
