@@ -6,7 +6,8 @@
 #include <math.h>
 #include <unistd.h>
 
-#define ALL_UP_TO     8u
+#define LOOKS         8u  /* at tasks, each sample ... */
+#define PART_MAX      16u /* ... or one in so many, if these are more */
 #define MOSTLY_ACTIVE 0.9
 #define MAIN_MATTERS  0.1 /* of a core */
 
@@ -46,9 +47,12 @@ static bool sample_schedstat(const struct sampler *s, const struct tasks *t, str
  * Of many tasks, each sample looks at a part, by turns; the others are taken to be like them. A
  * look into stat or io costs more than all else that a sample reads.
  */
-static bool turn(const struct sampler *s, const struct tasks *t, size_t many, pid_t id)
+static bool turn(const struct sampler *s, size_t many, pid_t id)
 {
-    return many <= ALL_UP_TO || tasks_turn(t, s->samples, id);
+    size_t part = (many + LOOKS - 1) / LOOKS;
+    if (part > PART_MAX)
+        part = PART_MAX;
+    return part <= 1 || (s->samples + (uint32_t)id) % part == 0;
 }
 
 /* Loaders in uninterruptible sleep: those that were not on a CPU, or waiting for one, all the time.
@@ -57,7 +61,7 @@ static void sample_io_wait(const struct sampler *s, const struct tasks *t, const
                            double active, unsigned *looked, unsigned *sleeping)
 {
     struct procfs_stat stat;
-    if (!turn(s, t, t->nloaders, task->tid))
+    if (!turn(s, t->nloaders, task->tid))
         return;
     (*looked)++;
     if (active < MOSTLY_ACTIVE && procfs_thread_stat(&t->fs, task->pid, task->tid, &stat) == 0 &&
@@ -134,7 +138,7 @@ static void sample_process(const struct sampler *s, const struct tasks *t, struc
 {
     uint64_t bytes = p->read_bytes_last;
     bool counted = p->sampled || began_since(s, t, p->start_ticks);
-    if (!p->sampled || turn(s, t, t->nprocesses, p->pid))
+    if (!p->sampled || turn(s, t->nprocesses, p->pid))
         (void)procfs_read_bytes(&t->fs, p->pid, &bytes); /* not counted here, or gone: no news */
     if (counted) {
         double cpu_s = (double)since(p->cpu_ticks, p->cpu_ticks_last) / (double)t->fs.tick_hz;

@@ -182,7 +182,7 @@ static const struct rank *rank_of(const struct tasks *t, pid_t pid, int *index)
 /* The more there are, the more rarely each: a look costs the same whoever has to be looked at. */
 static uint32_t turn_period(const struct tasks *t)
 {
-    return t->ntasks <= 32 ? 4 : t->ntasks <= 128 ? 8 : 16;
+    return t->ntasks <= 16 ? 4 : t->ntasks <= 48 ? 8 : 16;
 }
 
 bool tasks_turn(const struct tasks *t, uint32_t count, pid_t id)
