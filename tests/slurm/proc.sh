@@ -73,9 +73,9 @@ proc_signal() {
     kill -s "$2" "$pid" 2>/dev/null
 }
 
-# Poll a command until it succeeds: wait_until SECONDS COMMAND...
+# Poll a command until it succeeds: wait_until SECONDS COMMAND...   ADL_PATIENCE times as long on slow machines.
 wait_until() {
-    local end=$((SECONDS + $1 + 1))
+    local end=$((SECONDS + $1 * ${ADL_PATIENCE:-1} + 1))
     shift
     until "$@"; do
         ((SECONDS < end)) || return 1
