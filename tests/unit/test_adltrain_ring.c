@@ -450,7 +450,8 @@ struct setting {
 
 static const char *const names[] = {
     "SLURM_STEP_ID", "SLURM_PROCID",        "SLURM_STEP_NUM_TASKS",     "SLURM_NTASKS",
-    "SLURM_JOB_ID",  "SLURM_STEP_NODELIST", "SLURM_LAUNCH_NODE_IPADDR",
+    "SLURM_JOB_ID",  "SLURM_STEP_NODELIST", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_STEP_NUM_NODES",
+    "SLURM_LOCALID",
 };
 
 static void set_environment(const struct setting *settings)
@@ -568,6 +569,38 @@ static void ranks_of_a_step_agree_on_where_to_meet(void **state)
     set_environment(&(struct setting){NULL, NULL});
 }
 
+static void nodes_and_local_numbers_are_known_as_far_as_slurm_says(void **state)
+{
+    const struct {
+        const char *nodes, *local;
+        unsigned found_nodes;
+        int found_local;
+    } cases[] = {
+        {"2", "1", 2, 1},  {NULL, NULL, 1, -1}, {"0", "-1", 1, -1},
+        {"9", "x", 1, -1}, {"4", "0", 4, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct setting settings[] = {
+            {"SLURM_STEP_ID", "0"},
+            {"SLURM_PROCID", "2"},
+            {"SLURM_STEP_NUM_TASKS", "4"},
+            {"SLURM_JOB_ID", "5"},
+            {"SLURM_STEP_NODELIST", "n1"},
+            {cases[i].nodes == NULL ? NULL : "SLURM_STEP_NUM_NODES", cases[i].nodes},
+            {cases[i].local == NULL ? NULL : "SLURM_LOCALID", cases[i].local},
+            {NULL, NULL}};
+        struct world world;
+
+        set_environment(settings);
+        assert_int_equal(world_find(-1, -1, NULL, &world), 0);
+        assert_int_equal(world.nodes, cases[i].found_nodes); /* never more than ranks */
+        assert_int_equal(world.local, cases[i].found_local);
+    }
+    set_environment(&(struct setting){NULL, NULL});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +616,7 @@ int main(void)
         cmocka_unit_test(a_stop_ends_the_meeting),
         cmocka_unit_test(the_place_among_ranks_comes_from_slurm_or_options),
         cmocka_unit_test(ranks_of_a_step_agree_on_where_to_meet),
+        cmocka_unit_test(nodes_and_local_numbers_are_known_as_far_as_slurm_says),
     };
 
     log_set_level(LOG_LEVEL_ERROR);
