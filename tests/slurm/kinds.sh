@@ -71,6 +71,7 @@ kind() {
     kind_run "$3" &
     kind_clients+=($!)
     ((kinds_at_once)) || wait "${kind_clients[@]}"
+    # shellcheck disable=SC2034 # the functions of the tests read it
     name=k$n-on as=(--job-name="k$n-on" --adloader=on)
     kind_run "$3" &
     kind_clients+=($!)

@@ -40,8 +40,10 @@ cancel_step() { scancel "$id.0"; }
 step_cancelled() { disturbed cancel_step -w n1 sleep 120; }
 kind "scancel of the step" "0.0:1/1" step_cancelled
 
+# A signal goes to all processes of a step, one by one: the shell must not end because its sleep has got it first.
+catch() { echo "trap 'exit $1' USR1; while :; do sleep 10 & wait; done"; }
 usr1() { scancel --signal=USR1 "$id.0"; }
-signalled() { disturbed usr1 -w n1 sh -c 'trap "exit 11" USR1; sleep 120 & wait'; }
+signalled() { disturbed usr1 -w n1 sh -c "$(catch 11)"; }
 kind "scancel --signal=USR1, caught" "0.0:1/1" signalled
 
 kill_step() { scancel --signal=KILL "$id.0"; }
@@ -67,7 +69,7 @@ suspend_resume() {
     [[ ${as[*]} != *adloader* ]] || wait_until 20 has_member "$id.0"
     scancel --signal=USR1 "$id.0"
 }
-suspended() { disturbed suspend_resume -w n1 sh -c 'trap "exit 12" USR1; sleep 120 & wait'; }
+suspended() { disturbed suspend_resume -w n1 sh -c "$(catch 12)"; }
 kind "scontrol suspend and resume" "0.0:2/2" suspended
 
 # Slurm's time limits are minutes; so the end is put to in a moment, which slurmctld sees within half a minute.

@@ -45,7 +45,7 @@ two='ADL1:{"r":1,"s":[{"i":0,"t":10,"c":5,"v":"unknown"},{"i":"batch","t":30,"c"
 
 # ---- the jobs that are asked for ----
 
-for jobs in 1,,2 ,1 1, , 1,x "1, 2"; do
+for jobs in "1,,2" ",1" "1," "," "1,x" "1, 2"; do
     call "$jobs"
     is $status 2 "report '$jobs': wrong usage"
 done
