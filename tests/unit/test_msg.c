@@ -172,7 +172,7 @@ static void opening_messages_arrive(void **state)
     assert_int_equal(length, 13);
     assert_memory_equal(text, "MUNGE:abc+/=:", 13);
 
-    struct msg_welcome w = {"0.1.0", UINT64_MAX, 5000, 1000, 250, true, "a secret of 16 b", true},
+    struct msg_welcome w = {"0.1.0", UINT64_MAX, 5000, 1000, 250, true, "a secret of 15b", true},
                        w2;
     assert_int_equal(msg_welcome_write(&writer, &w), 0);
     view = view_of(&writer);
