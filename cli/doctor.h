@@ -29,7 +29,7 @@ struct doctor {
     bool root;             /* some things only root may look at */
     pid_t slurmd;          /* a slurmd of this host, 0 none */
     char *slurm;           /* `scontrol show config`, NULL: it does not answer */
-    char version[32]; /* of Slurm on this host, "22.05.8"; "" unknown */
+    char version[32];      /* of Slurm on this host, "22.05.8"; "" unknown */
     struct conf *conf;     /* adloader.conf, NULL: not looked at, or refused */
     struct plugstack line; /* lines 0: there is none */
     struct args args;      /* of the line, or the defaults */

@@ -15,17 +15,9 @@
 #include <string.h>
 
 static const struct cli_command *const commands[] = {
-    &cli_command_status,
-    &cli_command_top,
-    &cli_command_explain,
-    &cli_command_report,
-    &cli_command_topology,
-    &cli_command_allocate,
-    &cli_command_simulate,
-    &cli_command_predict,
-    &cli_command_profile,
-    &cli_command_calibrate,
-    &cli_command_doctor,
+    &cli_command_status,   &cli_command_top,       &cli_command_explain,  &cli_command_report,
+    &cli_command_topology, &cli_command_allocate,  &cli_command_simulate, &cli_command_predict,
+    &cli_command_profile,  &cli_command_calibrate, &cli_command_doctor,
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 
