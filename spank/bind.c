@@ -6,11 +6,8 @@
 #include "log.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define MINUTE_MS 60000u
 
@@ -129,29 +126,10 @@ static bool ours(struct round *r, const struct task *task)
            bsearch(&task->pid, r->pids, (size_t)r->npids, sizeof *r->pids, compare_pids) != NULL;
 }
 
-/*
- * Has a process ended and only waits for its parent to take note? Then its number may be free, and
- * in other hands, the next moment: too near to be bound. A thread's number is free when it ends.
- */
-static bool is_ending(const struct tasks *t, const struct task *task)
-{
-    struct procfs_stat stat;
-    if (task->tid != task->pid)
-        return false;
-    struct pollfd process = {.fd = (int)syscall(SYS_pidfd_open, task->pid, 0), .events = POLLIN};
-    if (process.fd < 0 && errno == ENOSYS) /* before Linux 5.3 */
-        return procfs_process_stat(&t->fs, task->pid, &stat) < 0 || stat.state == 'Z';
-    if (process.fd < 0)
-        return errno == ESRCH;
-    bool ended = poll(&process, 1, 0) != 0;
-    close(process.fd);
-    return ended;
-}
-
 static enum outcome move(struct round *r, struct task *task, const struct cpus *want,
                          enum placement placement)
 {
-    if (!ours(r, task) || !tasks_alive(r->t, task) || is_ending(r->t, task)) {
+    if (!ours(r, task) || !tasks_alive(r->t, task)) {
         tasks_distrust(r->t, task); /* whoever bears the id now is looked at anew */
         return GONE;
     }

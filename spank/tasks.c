@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define YOUNG_LOOKS      4u     /* a task's name and program are read anew at so many scans ... */
@@ -41,19 +43,25 @@
 
 /* ---- life ---- */
 
-static void drop_fd(struct tasks *t, struct task *task)
+static void drop_one(struct tasks *t, int *fd)
 {
-    if (task->fd < 0)
+    if (*fd < 0)
         return;
-    close(task->fd);
-    task->fd = -1;
+    close(*fd);
+    *fd = -1;
     t->nfds--;
+}
+
+static void drop_fds(struct tasks *t, struct task *task)
+{
+    drop_one(t, &task->fd);
+    drop_one(t, &task->pidfd);
 }
 
 void tasks_free(struct tasks *t)
 {
     for (size_t i = 0; i < t->ntasks; i++)
-        drop_fd(t, &t->tasks[i]);
+        drop_fds(t, &t->tasks[i]);
     for (size_t i = 0; i < t->nranks; i++)
         cpus_free(&t->ranks[i].home);
     cpus_free(&t->home);
@@ -190,12 +198,20 @@ bool tasks_turn(const struct tasks *t, uint32_t count, pid_t id)
     return (count + (uint32_t)id) % turn_period(t) == 0;
 }
 
+/*
+ * A process that has ended is there until its parent takes note, and its number may be another's
+ * the next moment: it counts as gone. A thread's number is free when it ends, and then reading its
+ * open file fails.
+ */
 bool tasks_alive(const struct tasks *t, const struct task *task)
 {
-    uint64_t run, waited;
-    if (task->fd >= 0)
-        return procfs_schedstat_read(task->fd, &run, &waited) == 0;
+    struct pollfd process = {.fd = task->pidfd, .events = POLLIN};
     struct procfs_stat stat;
+    uint64_t run, waited;
+    if (task->pidfd >= 0)
+        return poll(&process, 1, 0) == 0;
+    if (task->fd >= 0 && task->tid != task->pid)
+        return procfs_schedstat_read(task->fd, &run, &waited) == 0;
     return procfs_thread_stat(&t->fs, task->pid, task->tid, &stat) == 0 &&
            stat.start_ticks == task->start_ticks && stat.state != 'Z' && stat.state != 'X';
 }
@@ -402,12 +418,13 @@ static void add_children_of_threads(const struct tasks *t, struct family *f)
     }
 }
 
-/* Is the process of that number still the one that it was? A worker's open schedstat is quicker. */
+/* Is the process of that number still the one that it was? A worker's open descriptor is quicker.
+ */
 static bool same_process(const struct tasks *t, pid_t pid, uint64_t start_ticks)
 {
     const struct task *main_thread = tasks_task(t, pid);
     struct procfs_stat stat;
-    if (main_thread != NULL && main_thread->fd >= 0 && main_thread->start_ticks == start_ticks)
+    if (main_thread != NULL && main_thread->pidfd >= 0 && main_thread->start_ticks == start_ticks)
         return tasks_alive(t, main_thread);
     return procfs_process_stat(&t->fs, pid, &stat) == 0 && stat.start_ticks == start_ticks;
 }
@@ -769,7 +786,7 @@ static bool look_at_thread(const struct tasks *t, struct process *p, pid_t tid, 
     if (known)
         *task = *old;
     else
-        *task = (struct task){.tid = tid, .pid = p->pid, .fd = -1};
+        *task = (struct task){.tid = tid, .pid = p->pid, .fd = -1, .pidfd = -1};
     if (tid == p->pid) { /* the process's own stat is the main thread's but for the CPU time */
         task->start_ticks = p->start_ticks;
         task->kind = (uint8_t)classify_name(p->comm);
@@ -778,7 +795,7 @@ static bool look_at_thread(const struct tasks *t, struct process *p, pid_t tid, 
         if (procfs_thread_stat(&t->fs, p->pid, tid, &stat) < 0)
             return false;
         if (known && stat.start_ticks != old->start_ticks)
-            *task = (struct task){.tid = tid, .pid = p->pid, .fd = -1};
+            *task = (struct task){.tid = tid, .pid = p->pid, .fd = -1, .pidfd = -1};
         task->start_ticks = stat.start_ticks;
         task->kind = (uint8_t)classify_name(stat.comm);
     }
@@ -887,7 +904,9 @@ static void drop_lost(struct tasks *t, const struct task_list *list)
                                               : bsearch(&old->tid, list->items, list->n,
                                                         sizeof *list->items, compare_task);
         if (now == NULL || now->fd != old->fd)
-            drop_fd(t, old);
+            drop_one(t, &old->fd);
+        if (now == NULL || now->pidfd != old->pidfd)
+            drop_one(t, &old->pidfd);
     }
 }
 
@@ -1033,13 +1052,28 @@ static enum task_role thread_role(const struct process *p, const struct task *ta
     return classify_thread(&view);
 }
 
+static int counted(struct tasks *t, int fd)
+{
+    t->nfds += fd >= 0;
+    return fd;
+}
+
+/*
+ * What is read of a loader at each sample, and by which it is known before its mask is changed,
+ * stays open. What was opened is the task's only if the task is still there afterwards.
+ */
 static void keep_open(struct tasks *t, struct task *task)
 {
-    if (task->fd >= 0 || t->nfds >= t->fds_max)
+    struct procfs_stat stat;
+    bool process = task->tid == task->pid && t->fs.root[0] == '\0';
+    if (task->fd >= 0 || t->nfds + 2 > t->fds_max)
         return;
-    task->fd = procfs_schedstat_open(&t->fs, task->pid, task->tid);
-    if (task->fd >= 0)
-        t->nfds++;
+    task->fd = counted(t, procfs_schedstat_open(&t->fs, task->pid, task->tid));
+    if (process) /* -1 before Linux 5.3 */
+        task->pidfd = counted(t, (int)syscall(SYS_pidfd_open, task->pid, 0));
+    if (procfs_thread_stat(&t->fs, task->pid, task->tid, &stat) < 0 ||
+        stat.start_ticks != task->start_ticks)
+        drop_fds(t, task);
 }
 
 static void set_class(struct tasks *t, const struct process *p, struct task *task)
@@ -1050,7 +1084,7 @@ static void set_class(struct tasks *t, const struct process *p, struct task *tas
         t->nloaders++;
         keep_open(t, task);
     } else {
-        drop_fd(t, task);
+        drop_fds(t, task);
     }
     if (task->class == TASK_UNDECIDED)
         t->undecided = true;

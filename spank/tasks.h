@@ -22,7 +22,7 @@
 #define TASKS_PROCESSES_MAX 4096u
 #define TASKS_THREADS_MAX   8192u
 #define TASKS_LISTED_MAX    16384u /* processes that a look at a step lists at most */
-#define TASKS_FDS_MAX       256u   /* loader tasks whose schedstat is kept open */
+#define TASKS_FDS_MAX       512u   /* descriptors of loader tasks that are kept open */
 
 /* A task that Slurm started, as it was at the last task_post_fork. */
 struct rank {
@@ -87,6 +87,7 @@ struct task {
     uint32_t round;         /* bind.c: when */
     uint32_t seen;
     int fd;         /* its schedstat, -1 not kept open */
+    int pidfd;      /* of a process's main thread: the process, -1 not kept open */
     uint8_t looks;  /* how often its name was read */
     uint8_t kind;   /* enum name_kind of its name */
     uint8_t role;   /* enum task_role */

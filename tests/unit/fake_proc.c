@@ -80,9 +80,9 @@ static void put_stat(const char *directory, const struct fake_task *t)
 
     (void)snprintf(path, sizeof path, "%s/stat", directory);
     (void)snprintf(text, sizeof text,
-                   "%d (%s) S %d 1 1 0 -1 4194304 0 0 0 0 %" PRIu64 " 0 0 0 20 0 %u 0 %" PRIu64
+                   "%d (%s) %c %d 1 1 0 -1 4194304 0 0 0 0 %" PRIu64 " 0 0 0 20 0 %u 0 %" PRIu64
                    " 1000000 500 18446744073709551615 4194304 8388608 %" PRIu64 " 0 0 0 0\n",
-                   (int)t->tid, t->comm, (int)t->ppid, t->cpu_ticks,
+                   (int)t->tid, t->comm, t->state != 0 ? t->state : 'S', (int)t->ppid, t->cpu_ticks,
                    t->threads > 0 ? t->threads : 1, t->start_ticks, t->stack);
     fake_proc_text(path, text);
 }

@@ -14,6 +14,7 @@ struct fake_task {
     pid_t ppid;
     uint64_t start_ticks, stack;
     const char *comm;
+    char state;       /* 0: 'S' */
     unsigned threads; /* of the process */
     uint64_t cpu_ticks, run_ns;
     uint64_t read_chars, written_chars;

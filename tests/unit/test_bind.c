@@ -16,7 +16,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,7 +32,6 @@
 static uint64_t masks[TIDS_MAX];
 static unsigned sets; /* calls that changed one */
 static int set_error; /* errno of the next ones, 0 none */
-static pid_t ending;  /* a process that has ended and is still listed, 0 none */
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
@@ -47,8 +45,6 @@ long __wrap_syscall(long number, ...)
     void *mask = va_arg(args, void *);
     va_end(args);
     assert_true(tid > 0 && tid < TIDS_MAX);
-    if (number == SYS_pidfd_open)
-        return eventfd(tid == ending, EFD_CLOEXEC);
     if (number == SYS_sched_getaffinity) {
         assert_true(length >= sizeof masks[0]);
         memcpy(mask, &masks[tid], sizeof masks[0]);
@@ -122,7 +118,6 @@ static int set_up(void **state)
         masks[i] = bits("0-7");
     sets = 0;
     set_error = 0;
-    ending = 0;
     assert_int_equal(cpus_parse(&ranks[0].home, "0-7"), 0);
     assert_int_equal(tasks_init(&stand.tasks, fake_proc_root(), ranks, 1, SELF), 0);
     cpus_free(&ranks[0].home);
@@ -343,7 +338,9 @@ static void a_worker_that_ends_is_not_touched(void **state)
     struct stand *s = *state;
     assign(s, "4-7");
     assert_mask(111, "4-7");
-    ending = 111;
+    struct fake_task ended = task_of(111, 111);
+    ended.state = 'Z';
+    fake_proc_task(&ended);
     assign(s, "2-3");
     assert_mask(111, "4-7");
     assert_mask(110, "2-3");
