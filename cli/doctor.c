@@ -59,6 +59,8 @@ void doctor_say(struct doctor *d, enum doctor_level level, const char *about, co
     for (char *c = text; *c != '\0'; c++)
         if (*c == '\n')
             *c = ' '; /* one line a finding */
+    for (size_t end = strlen(text); end > 0 && text[end - 1] == ' ';)
+        text[--end] = '\0';
     if (f != NULL) {
         f->level = level;
         (void)snprintf(f->about, sizeof(f->about), "%s", about);

@@ -191,7 +191,9 @@ static bool is_flat(json_object *nodes, const char *host)
 
 static void look_at_answer(struct doctor *d, const char *shown, json_object *document)
 {
-    const char *version = doc_text(doc_member(document, "controller"), "version");
+    json_object *controller = doc_member(document, "controller");
+    const char *version = doc_text(controller, "version");
+    const char *instead = doc_text(controller, "serving_instead");
     char host[256] = "";
 
     if (version == NULL || strcmp(version, PACKAGE_VERSION) != 0)
@@ -200,7 +202,8 @@ static void look_at_answer(struct doctor *d, const char *shown, json_object *doc
                    "%s is version %s, and this host has " PACKAGE_VERSION, shown,
                    version != NULL ? version : "unknown");
     else
-        doctor_say(d, DOCTOR_OK, "controller", "", "%s answers, version %s", shown, version);
+        doctor_say(d, DOCTOR_OK, "controller", "", "%s answers, version %s%s%s", shown, version,
+                   instead != NULL ? ", and stands by for " : "", instead != NULL ? instead : "");
     if ((d->roles & DOCTOR_NODE) == 0 || gethostname(host, sizeof(host) - 1) < 0)
         return;
     host[strcspn(host, ".")] = '\0';
@@ -238,11 +241,58 @@ static void check_address(struct doctor *d, const char *text, const char *munge_
     json_object_put(document);
 }
 
+#define LIST_SIZE 2048
+
+/* What controller= of the plugin's line says, as it is written. */
+static void list_of_agents(const struct doctor *d, char *list, size_t size)
+{
+    char name[ARGS_TEXT_MAX + 16];
+    size_t used = 0;
+
+    for (unsigned i = 0; i < d->args.ncontrollers && used < size; i++)
+        used += (size_t)snprintf(list + used, size - used, "%s%s", i > 0 ? "," : "",
+                                 args_endpoint_name(&d->args.controllers[i], name, sizeof(name)));
+}
+
+static void list_of_controllers(const struct doctor *d, char *list, size_t size)
+{
+    struct conf_address addresses[CONF_CONTROLLERS_MAX];
+    char name[CONF_HOST_MAX + 16];
+    int n = conf_controllers(d->conf, addresses);
+    size_t used = 0;
+
+    list[0] = '\0';
+    for (int i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(list + used, size - used, "%s%s", i > 0 ? "," : "",
+                                 conf_address_text(&addresses[i], name, sizeof(name)));
+}
+
+/* Agents and controllers have to go by the same list, or two of them serve at once. */
+static void check_list(struct doctor *d)
+{
+    char agents[LIST_SIZE] = "", controllers[LIST_SIZE] = "";
+
+    if (d->conf == NULL || d->line.lines == 0)
+        return;
+    list_of_agents(d, agents, sizeof(agents));
+    list_of_controllers(d, controllers, sizeof(controllers));
+    if (strcmp(agents, controllers) == 0)
+        doctor_say(d, DOCTOR_OK, "controllers", "",
+                   "controller= and Controllers are the same list: %s", agents);
+    else if (d->args.ncontrollers > 1 || controllers[0] != '\0')
+        doctor_say(d, DOCTOR_WARNING, "controllers",
+                   "write the same list into both, in the same order",
+                   "plugstack.conf has controller=%s, and adloader.conf Controllers=%s", agents,
+                   controllers);
+}
+
 /* That of the plugin's line, or without one what the tool itself would ask. */
 void doctor_check_contact(struct doctor *d)
 {
     bool own = false, munge = check_munge(d);
     char text[512];
+
+    check_list(d);
 
     for (unsigned i = 0; d->line.lines > 0 && i < d->args.ncontrollers; i++) {
         const struct endpoint *e = &d->args.controllers[i];

@@ -306,6 +306,17 @@ start_fake "unix:$work/run/ctl" answer "$work/status.json"
 sed -i "s,controller=,controller=unix:$work/run/none\,," "$work/plugstack.conf"
 finds warning "controller: no controller at unix:$work/run/none" "one of two controllers is dead"
 like "$out" "^ok: controller: unix:$work/run/ctl answers" "the other one answers"
+like "$out" "^warning: controllers: .*controller=unix:$work/run/none,unix:$work/run/ctl, and adloader.conf Controllers=;" \
+    "agents know of two controllers, and these not of each other"
+echo "optional spank_adloader.so controller=127.0.0.1:1,127.0.0.1:2 munge_socket=$work/munge/socket rundir=$work/run" > "$work/plugstack.conf"
+sed -i "s/^ListenAddress=.*/ListenAddress=127.0.0.1/" "$work/adloader.conf"
+echo "Controllers=127.0.0.1:2,127.0.0.1:1" >> "$work/adloader.conf"
+call
+like "$out" "^warning: controllers: .*same order" "two controllers in another order"
+sed -i 's/^Controllers=.*/Controllers=127.0.0.1:1,127.0.0.1:2/' "$work/adloader.conf"
+call
+like "$out" "^ok: controllers: " "two controllers, the same on both sides"
+healthy
 echo "optional spank_adloader.so controller=127.0.0.1:1 munge_socket=$work/munge/socket rundir=$work/run" > "$work/plugstack.conf"
 finds problem "munge: no credential: .*munged runs here" "no munged"
 if start_munged; then
