@@ -67,7 +67,13 @@ suspend_resume() {
     [[ ${as[*]} != *adloader* ]] || wait_until 15 no_member "$id.0"
     scontrol resume "$id"
     [[ ${as[*]} != *adloader* ]] || wait_until 20 has_member "$id.0"
-    scancel --signal=USR1 "$id.0"
+    wait_until 20 signal_lands
+}
+# Slurm loses a signal that comes while a step is being resumed.
+signal_lands() {
+    scancel --signal=USR1 "$id.0" 2>/dev/null
+    sleep 0.5
+    ! step_runs "$id.0"
 }
 suspended() { disturbed suspend_resume -w n1 sh -c "$(catch 12)"; }
 kind "scontrol suspend and resume" "0.0:2/2" suspended
