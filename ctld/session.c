@@ -439,11 +439,12 @@ void session_open(struct ctld *ctld, int fd, bool tcp)
 
     if (server->nsessions - server->nagents > (tcp ? STRANGERS_MAX_TCP : STRANGERS_MAX) &&
         !ctld_trusts(ctld, session->uid)) {
-        (void)bufferevent_enable(session->bev, EV_READ | EV_WRITE);
+        (void)bufferevent_enable(session->bev, EV_READ);
         session_refuse(session, MSG_REFUSED_BUSY, 1000, "too many connections at once");
         return;
     }
-    if (send_challenge(session) < 0 || bufferevent_enable(session->bev, EV_READ | EV_WRITE) < 0)
+    /* writing is enabled from the start, and would be tried at once if it were said again */
+    if (send_challenge(session) < 0 || bufferevent_enable(session->bev, EV_READ) < 0)
         session_end(session);
 }
 
