@@ -175,8 +175,9 @@ step of `adltrain`, asks for its GPU's own cores, and ends when it has trained a
 same series runs with the cores as Slurm gave them (static: adloader is not asked for), with the controller
 dividing the running jobs' cores evenly at each start and end (even), by the Nash product (nash), and by the
 sum of the GPU-busy shares (gpu-busy, adloader's default). The policies take turns in another order at each
-repeat, and the controller starts each run with nothing learned. All figures come from the jobs' own summaries and
-from the clock of their batch scripts, none from the controller. Times include Slurm's.
+repeat, and the controller starts each run with nothing learned; a policy that a table lacks was not run there. All
+figures come from the jobs' own summaries and from the clock of their batch scripts, none from the controller. Times
+include Slurm's.
 
 - samples/s: all samples of the series over its makespan.
 - T/T-even, T/T-own: a job's rate over its mean rate under even and static, mean over the jobs.
@@ -189,9 +190,11 @@ behave; and where a report names a virtual machine, its cores are slow (a share 
 memory is uniform: NUMA nodes exist there, their cost does not. Reading, decoding and augmenting JPEG files is
 real, and so are Slurm, the kernel's masks and the network between ranks. Data lies in the page cache.
 
-A virtual machine's cores are steadied by giving QEMU far more weight than everything else on its host, which others used at the
-same time; what they still share are caches and memory. Each report says how steady the machine was. A difference
-between two policies of less than the spread of the repeats means nothing.
+A virtual machine's cores are steadied by giving QEMU far more weight than everything else on its host, which compiled and
+tested other things at the same time; what they still share are caches and memory. The kernel's NUMA balancing is
+off there: with it, loaders that changed their node worked up to a quarter slower, for pages that were unmapped and copied
+to memory that is no nearer. Each report says how steady the machine was. A difference between two policies of
+less than the spread of the repeats means nothing.
 
 What was not tried: real GPUs, several nodes, PyTorch's loaders in a series, jobs that are bound by storage, and
 other series than those below.
