@@ -17,7 +17,7 @@ what=$test_dir/adloader/no-memory
 # The plugin's functions by address, its own names for them.
 nm -C "$test_dir/spank_adloader.so" | awk '$2 ~ /^[tT]$/ { print $1, $3 }' | sort >"$work/functions"
 function_at() { # OFFSET of a return address, hexadecimal
-    awk -v at="$(printf '%016x' "$((16#$1 - 1))")" '$1 > at { exit } { name = $2 } END { print name }' "$work/functions"
+    awk -v at="$(printf '%016x' "$((16#$1 - 1))")" '($1 "") > (at "") { exit } { name = $2 } END { print name }' "$work/functions"
 }
 
 # step: exit status 7, whatever is refused
@@ -52,14 +52,16 @@ refuse() {
     said=$(tail -n "+$((before + 1))" "$test_dir/log/slurmd-n1.log" | sed -n 's/^.*[^_]adloader: \(.*\(memory\|agent cannot\|Cannot allocate\).*\)$/\1/p' | head -n 1)
     tap_is "$timed_status $none" "7 0" "$2: the step ends as ever, the node is idle again ($refused refused, $timed_ms ms)" "$timed_output"
     tap_true "$2: something was refused" test "$refused" -gt 0
-    row faults "$2" "exit status $timed_status, as ever, after $timed_ms ms" "${said:--}" "$refused allocations refused; the next step is whole again" "at once"
+    row faults "$2" "exit status $timed_status, as without, after $timed_ms ms" "$(sed "s,$test_dir,DIR,g" <<<"${said:--}")" "refused $refused times; the next step is whole again" "at once"
 }
 
 for function in "${functions[@]}"; do
+    where="the plugin's $function"
+    awk -v f="$function" '$2 == f && $3 == "main" { found = 1 } END { exit found }' "$work/asked" && where="the agent's thread"
     from=$(awk -v f="$function" '$2 == f { print $1; exit }' "$work/asked")
     to=$(awk -v f="$function" '$2 == f { n = $1 } END { print n }' "$work/asked")
-    refuse "$from 1000000000" "slurmstepd: no memory from the plugin's $function on"
-    ((${ADL_LONG:-0} == 0)) || refuse "$from $to" "slurmstepd: no memory in the plugin's $function alone"
+    refuse "$from 1000000000" "slurmstepd: no memory from $where on"
+    ((${ADL_LONG:-0} == 0)) || refuse "$from $to" "slurmstepd: no memory in $where alone"
 done
 refuse thread "slurmstepd: no thread for the plugin"
 rm -f "$what" "$what.log"
@@ -70,7 +72,7 @@ echo "1 1000000000" >"$ADL_NO_MEMORY"
 timed 30 env LD_PRELOAD="$preload" srun -N1 -n1 --adloader=on sh -c 'exit 7'
 refused=$(grep -c ' refused ' "$ADL_NO_MEMORY.log" 2>/dev/null)
 tap_is "$timed_status" 7 "srun: no memory for the plugin: the step ends as ever ($refused refused)" "$timed_output"
-row faults "srun: no memory for the plugin" "exit status $timed_status" "$(grep -i memory <<<"$timed_output" | head -n 1)" "$refused allocations refused" "at once"
+row faults "srun: no memory for the plugin" "exit status $timed_status" "$(grep -i memory <<<"$timed_output" | head -n 1 | grep . || echo -)" "refused $refused times" "at once"
 unset ADL_NO_MEMORY
 
 job=$(next_job_id)
