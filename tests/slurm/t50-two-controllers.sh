@@ -113,7 +113,6 @@ tap_is "$(looks 0 | awk -v b="$B" '$2 != "-" && !/ 0:0,1 1:/' | head -n 3)" "" \
 # ---- the end ----
 
 kill "$watcher" 2>/dev/null
-adloader_metric() { adloader metrics --controller "$1" 2>/dev/null | grep "^$2"; }
 scancel "$job"
 tap_within 20 "the job ends" no_members
 tap_within 15 "and leaves no step daemon" no_daemon "$B"

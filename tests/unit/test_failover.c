@@ -189,7 +189,7 @@ static void pair_begin(struct pair *p, const char *extra, bool blind)
     for (unsigned i = 0; i < 2; i++) {
         char text[1024];
         (void)snprintf(text, sizeof(text),
-                       "ListenAddress=127.0.0.1\nControllerPort=%u\nTakeoverTime=300ms\n"
+                       "ListenAddress=127.0.0.1\nControllerPort=%u\nTakeoverTime=2s\nLeaseTime=8s\n"
                        "MainCoresPerTask=0\nControllers=127.0.0.1:%u,127.0.0.1:%u\n%s",
                        ports[i], ports[i == 1 && blind ? 2 : 0], ports[1], extra);
         controller_prepare(&p->c[i], text);
@@ -246,6 +246,14 @@ static void expect_text(const struct controller *c, const char *key, const char 
     json_object_put(root);
 }
 
+static void expect_metric(const struct controller *c, const char *line)
+{
+    char *text = controller_ask(c, "metrics", "");
+    if (strstr(text, line) == NULL)
+        fail_msg("the metrics have no %s", line);
+    free(text);
+}
+
 static void join(const struct controller *c, struct member *m)
 {
     agent_hang_up(&m->a);
@@ -294,10 +302,14 @@ static void the_backup_takes_over_and_steps_down(void **state)
     expect_text(&p.c[1], "role", "backup");
     assert_true(serves(&p.c[0]));
     assert_false(serves(&p.c[1]));
+    expect_metric(&p.c[0], "adloader_role{role=\\\"primary\\\"} 1");
+    expect_metric(&p.c[1], "adloader_serving 0");
     (void)controller_end(&p.c[0], SIGKILL);
     await_serving(&p.c[1], true);
     for (unsigned i = 2; i-- > 0;)
         join(&p.c[1], &members[i]);
+    expect_metric(&p.c[1], "adloader_serving 1");
+    expect_metric(&p.c[1], "adloader_takeovers_total ");
     for (unsigned t = 0; t < 30; t++) { /* until long after it has settled */
         run(members, 2, 100);
         assert_true(is_at(&members[0], "0-7") && is_at(&members[1], ""));
