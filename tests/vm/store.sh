@@ -163,7 +163,11 @@ store_in_root() {
         ip address add 10.77.0.1/32 dev lo
         hostname adloader
         printf "127.0.0.1 localhost\n10.77.0.1 adloader\n" >"$1/etc/hosts"
-        exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C sh -euc "$3"' \
+        mkdir -p "$1/mnt/host"
+        cd "$1"
+        pivot_root . mnt/host # not chroot: who enters a mount namespace, as Slurm does for steps, would leave it
+        umount -l /mnt/host
+        exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C sh -euc "$3"' \
         sh "$store/root-$release" "$folder" "$script" "${store_shared:-}" 8>&-
 }
 
