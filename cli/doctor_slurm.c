@@ -150,6 +150,29 @@ void doctor_check_slurm(struct doctor *d)
 
 /* ---- the job's record ---------------------------------------------------------------------- */
 
+/* Does slurmdbd answer? It is asked for the clusters that it knows, as anybody may. */
+static void check_dbd(struct doctor *d)
+{
+    char *const argv[] = {(char[]){"sacctmgr"}, (char[]){"-n"},      (char[]){"-P"},
+                          (char[]){"show"},     (char[]){"cluster"}, NULL};
+    char error[256] = "";
+    struct command c;
+
+    if (command_run("sacctmgr", argv, SCONTROL_MS, SCONTROL_MAX, &c, error, sizeof(error)) == 0) {
+        if (c.status != 0) {
+            first_line(c.words);
+            (void)snprintf(error, sizeof(error), "sacctmgr fails: %.200s", c.words);
+        }
+        free(c.output);
+    }
+    if (error[0] == '\0')
+        doctor_say(d, DOCTOR_OK, "accounting", "", "slurmdbd answers and keeps the jobs' records");
+    else
+        doctor_say(d, DOCTOR_WARNING, "accounting",
+                   "see that slurmdbd runs; records wait meanwhile for as long as SacctRetryTime",
+                   "slurmdbd does not answer: %s", error);
+}
+
 void doctor_check_accounting(struct doctor *d)
 {
     char type[128];
@@ -174,5 +197,5 @@ void doctor_check_accounting(struct doctor *d)
                    "add job_comment to AccountingStoreFlags in slurm.conf",
                    "SacctField=Comment, but Slurm does not store comments");
     else
-        doctor_say(d, DOCTOR_OK, "accounting", "", "slurmdbd keeps the jobs' records");
+        check_dbd(d);
 }

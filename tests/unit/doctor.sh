@@ -34,7 +34,12 @@ cat > "$work/bin/srun" <<END
 #!/bin/sh
 cat '$work/srun-help'
 END
-chmod 755 "$work/bin/scontrol" "$work/bin/srun"
+cat > "$work/bin/sacctmgr" <<END
+#!/bin/sh
+[ ! -e '$work/no-dbd' ] || { echo 'sacctmgr: error: Unable to contact slurmdbd' >&2; exit 1; }
+echo 'cluster|host'
+END
+chmod 755 "$work/bin/scontrol" "$work/bin/srun" "$work/bin/sacctmgr"
 
 # slurm KEY=VALUE...: what scontrol shows, over a good configuration
 slurm()
@@ -228,6 +233,10 @@ slurm SlurmdParameters=config_overrides,contain_spank
 finds problem "contain_spank: .*no step is managed; take contain_spank out" "contain_spank"
 slurm AccountingStorageType=accounting_storage/none
 finds warning "accounting: .*not slurmdbd" "records without slurmdbd"
+slurm
+: > "$work/no-dbd"
+finds warning "accounting: slurmdbd does not answer: .*Unable to contact slurmdbd" "a slurmdbd that is down"
+rm "$work/no-dbd"
 echo SacctField=Comment >> "$work/adloader.conf"
 slurm
 finds warning "accounting: SacctField=Comment, but.*add job_comment" "comments that are not stored"
