@@ -79,7 +79,8 @@ suspended() { disturbed suspend_resume -w n1 sh -c "$(catch 12)"; }
 kind "scontrol suspend and resume" "0.0:2/2" suspended
 
 # Slurm's time limits are minutes; so the end is put to in a moment, which slurmctld sees within half a minute.
-end_soon() { scontrol update "job=$id" "EndTime=$(date -d '+1 second' +%Y-%m-%dT%H:%M:%S)"; }
+end_is_set() { scontrol update "job=$id" "EndTime=$(date -d '+2 seconds' +%Y-%m-%dT%H:%M:%S)"; }
+end_soon() { wait_until 20 end_is_set; } # one that has passed meanwhile is refused
 out_of_time() { disturbed end_soon -w n1 sleep 120; }
 kind "time limit" "0.0:1/1" out_of_time
 
