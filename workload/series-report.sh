@@ -91,13 +91,24 @@ simulated_rows() {
 
 simulated_time() { sed -n "s/^nodes .* $1=\([0-9.]*\).*/\1/p" "$2/trace.txt"; }
 
+# Of each model: its jobs' mean rate in the static runs over its curve's with the own cores.
+speed_since() {
+    awk -F'\t' '
+        /^nodes / { match($0, /cores=[0-9]+/); cores = substr($0, RSTART + 6, RLENGTH - 6); match($0, /gpus=[0-9]+/); own = int(cores / substr($0, RSTART + 5, RLENGTH - 5)) }
+        /^curve / { split($0, word, " "); sub(/.*points=/, ""); last = split($0, point, ","); curve[word[2]] = point[(own < last - 1 ? own : last - 1) + 1] }
+        $1 == "static" { if (!n[$4]++) name[++models] = $4; sum[$4] += $10 }
+        END { for (i = 1; i <= models; i++) printf "%s%s %.1f %%", (i > 1 ? ", " : ""), name[i], 100 * sum[name[i]] / n[name[i]] / curve[name[i]] }' "$1/trace.txt" "$1"/runs/static-*/run.tsv
+}
+
 comparison() {
     if [[ ! -s $1/simulated.json ]]; then
         echo "The simulator was not run."
         return
     fi
     echo "The simulator knows the curves above (mean of before and after), from the static runs that a job holds its cores for"
-    echo "$(simulated_time start_s "$1") s before it trains and $(simulated_time end_s "$1") s after, and that a new job's cores stay for $(simulated_time learn_s "$1") s."
+    echo "$(simulated_time start_s "$1") s before it trains and $(simulated_time end_s "$1") s after, and that a new job's cores stay for $(simulated_time learn_s "$1") s. In the static runs"
+    echo "jobs had, of these curves' rate with the own cores: $(speed_since "$1"). By so much the machine's speed in the series was"
+    echo "another than before and after it, and by so much no simulation can know better."
     echo
     echo "| policy | makespan s: measured | simulated | | completion s: measured | simulated | | samples/s: measured | simulated | | GPU-busy %: measured | simulated | |"
     echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
