@@ -32,7 +32,8 @@
 #define MASTER_AFTER_MS 10000u
 #define MASTER_LOOK_MS  500u
 #define MASTER_LOOKS_MS 2000u
-#define MASTER_WORKS    0.02 /* of a core */
+#define MASTER_WORKS    0.01 /* of a core ... */
+#define MASTER_TICKS    2u /* ... and so many clock ticks: one comes by chance to who hardly works */
 
 /* Threads without a name are watched for what they do: so many at a scan, each so often. */
 #define SOCKETS_LOOKS       4u /* of who is not known to be a loader: its sockets at so many scans */
@@ -629,7 +630,7 @@ static void watch_master(const struct tasks *t, struct process *p, struct proces
         p->mark_ms = 0; /* what it has used is for starting others */
         return;
     }
-    if (!first && since_ms >= MASTER_LOOK_MS &&
+    if (!first && since_ms >= MASTER_LOOK_MS && used >= MASTER_TICKS &&
         (double)used / (double)t->fs.tick_hz >= MASTER_WORKS * (double)since_ms / 1000)
         p->master_active = master->works_itself = true;
     if (first || since_ms >= MASTER_LOOKS_MS) {

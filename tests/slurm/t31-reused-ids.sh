@@ -1,11 +1,11 @@
 #!/bin/bash
 # Numbers of loaders that have ended are given to another user's processes while the loaders are bound
-# anew all the time: those processes keep their masks, each of them. ROUNDS: how many (100).
+# anew all the time: those processes keep their masks, each of them. ROUNDS: how many (60).
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=testlib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/testlib.sh"
 
-rounds=${ROUNDS:-100} workers=${WORKERS:-300} # more than are kept open, so that both ways are seen
+rounds=${ROUNDS:-60} workers=${WORKERS:-300} # more than are kept open, so that both ways are seen
 test_begin --cpus 2 --adl-conf MainCoresPerTask=0 --adl-conf LearnTime=1s --adl-conf MinHoldTime=1s --adl-conf ScanInterval=500ms
 test_compile crowd
 test_compile reuse-id
@@ -14,9 +14,9 @@ A=$job.0
 start_step A --adloader=on -- "$work/crowd" processes "$workers" 50 1000
 
 all_found() { [[ $(member "$A" .loader_tasks) =~ ^[0-9]+$ ]] && (($(member "$A" .loader_tasks) >= workers - 5)); }
-tap_within 30 "the step's $workers workers are found" all_found
+tap_within 60 "the step's $workers workers are found" all_found
 assigned() { [[ $(member "$A" .placement) == assigned ]]; }
-tap_within 15 "and get both CPUs" assigned
+tap_within 30 "and get both CPUs" assigned
 trainer=$(pgrep -x crowd -P "$(step_daemon "$A")")
 
 # The loaders change between one CPU and two, as fast as the controller reads its configuration.
@@ -37,7 +37,7 @@ keep_moving() {
 keep_moving >/dev/null 2>&1 &
 mover=$!
 before=$(member "$A" .moves)
-timed $((60 + rounds)) "$work/reuse-id" "$trainer" 65534 "$rounds" 60
+timed $((120 + rounds)) "$work/reuse-id" "$trainer" 65534 "$rounds" 60
 kill "$mover"
 wait "$mover" 2>/dev/null
 if ((timed_status == 77)); then

@@ -16,8 +16,8 @@ masks() { step_threads "$1" | awk '$2 == "crowd" { print $3 }' | sort | uniq -c 
 
 start_step A --adloader=report -- "$work/crowd" restless 2 20000 5
 client=$step_client
-tap_within 20 "two workers that put their masks back are seen" two_workers "$A"
-tap_within 30 "the verdict is unmanaged" verdict_is "$A" unmanaged
+tap_within 40 "two workers that put their masks back are seen" two_workers "$A"
+tap_within 60 "the verdict is unmanaged" verdict_is "$A" unmanaged
 tap_like "$(member "$A" .evidence)" "2 of 2 loader tasks keep their own masks" "which says why"
 drift=$(member "$A" .drift)
 tap_true "after a few tries ($drift)" test "$drift" -ge 4 -a "$drift" -le 10
@@ -29,10 +29,10 @@ wait "$client" 2>/dev/null
 tap_like "$(cat "$work/A.out")" "unmanaged: .*leave affinity to adloader" "its user is told what could be done"
 tap_within 15 "it ends" no_member "$A"
 
-start_step B --adloader=on -- bash -c "$work/crowd orphans 2 6; sleep 300"
+start_step B --adloader=on -- bash -c "$work/crowd orphans 2 9; sleep 300"
 client=$step_client
-tap_within 20 "two workers of a rank that is about to end are seen" two_workers "$B"
-tap_within 30 "the rank ends, the verdict is orphaned" verdict_is "$B" orphaned
+tap_within 40 "two workers of a rank that is about to end are seen" two_workers "$B"
+tap_within 60 "the rank ends, the verdict is orphaned" verdict_is "$B" orphaned
 tap_like "$(member "$B" .evidence)" "2 loader workers have lost their rank" "which says so"
 tap_is "$(member "$B" .loader_tasks)" 2 "they still belong to the step"
 scancel "$B"

@@ -42,10 +42,10 @@ tap_within 20 "it has two ranks" has_children "$main" 2
     set -- $(children "$main")
     workers_found() { [[ $(member "$A" .loader_tasks) =~ ^[0-9]+$ ]] && (($(member "$A" .loader_tasks) >= 4)); }
     tap_is "$(watched 2 "$main" "$@")" "$own" "the ranks and their parent keep their mask ($own) from the start"
-    tap_within 10 "the ranks' workers are found" workers_found
+    tap_within 30 "the ranks' workers are found" workers_found
     tap_is "$(member "$A" .workers)" 4 "they are four"
     bound() { [[ $(for rank in "$@"; do for worker in $(children "$rank"); do mask "$worker"; done; done | sort -u | xargs) == 0,1 ]]; }
-    tap_within 15 "which get both CPUs" bound "$@"
+    tap_within 30 "which get both CPUs" bound "$@"
     tap_is "$(watched 1 "$main" "$@")" "$own" "the ranks still keep theirs"
 }
 scancel "$A"
@@ -70,7 +70,7 @@ no_loaders() {
     tap_within 20 "$what: it starts" started "$step"
     main=$(main_process "$step")
     tap_within 20 "$what: it has two ranks" has_children "$main" 2
-    tap_within 10 "$what: it registers" has_member "$step"
+    tap_within 30 "$what: it registers" has_member "$step"
     tap_is "$(seen "$step")" 0 "$what: none of them is ever taken for a loader"
     scancel "$step"
     wait "$client" 2>/dev/null
