@@ -6,7 +6,7 @@ set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=kinds.sh
 . "$(dirname "${BASH_SOURCE[0]}")/kinds.sh"
 
-test_begin --nodes 3 --cpus 32
+test_begin --nodes 3 --cpus 32 --conf KillWait=30
 
 # When the run has its step, and adloader knows that one if it is to: the job's number in $id.
 started() {
