@@ -233,8 +233,10 @@ TEXT
 - Won is what loaders of some jobs leave idle while those of others want more than they have. Both kinds have to run
   on the same node at the same time; a core of a job that has ended belongs to nobody and is not lent.
 - The jobs that get cores win; those that lend them win nothing and should lose nothing.
-- Where every job wants more than its even share (hungry) nothing can be won by any division that harms nobody, and
-  the differences there show how much of the others is noise and what adloader itself costs.
+- Where every job wants more than its even share (hungry) nothing can be won by any division that harms nobody. What
+  gpu-busy and even lose there against static, and the lenders elsewhere, is what adloader itself costs: on a real core the
+  agent of a step and the controller need less than 0.1 % of it each (tests/bench/agent-cost); on cores that are
+  emulated, a hundredth as fast at such work and all busy, the agents of eight steps need some per cent.
 - The makespan falls by less than the rates rise, or not at all: the last jobs of a series run with few neighbours,
   a job whose GPU is the limit takes as long as before, and starting and ending a job takes as long as it takes.
 - A new job keeps its own cores until its demand has been seen, for about five seconds; of jobs as short as these that
