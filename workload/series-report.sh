@@ -132,7 +132,7 @@ report() {
     echo
     echo "Run by:"
     echo
-    sed 's/^/    /; s/--out [^ ]*/--out FOLDER/' "$folder/command.txt"
+    sed 's/^/    /; s/--out [^ ]*/--out FOLDER/; s/--build [^ ]*/--build FOLDER/; s/ --data [^ ]*//' "$folder/command.txt"
     echo
     machine_table "$folder"
     echo
@@ -237,6 +237,9 @@ TEXT
   gpu-busy and even lose there against static, and the lenders elsewhere, is what adloader itself costs: on a real core the
   agent of a step and the controller need less than 0.1 % of it each (tests/bench/agent-cost); on cores that are
   emulated, a hundredth as fast at such work and all busy, the agents of eight steps need some per cent.
+- On two real cores with a core a job (two-cores) nothing can be won either: a job that has loaders keeps at least one
+  core, though they sleep; only one without any lends all it has. Moves between real cores that pay are shown by
+  quickstart and by the cost of resizing, not by a series.
 - The makespan falls by less than the rates rise, or not at all: the last jobs of a series run with few neighbours,
   a job whose GPU is the limit takes as long as before, and starting and ending a job takes as long as it takes.
 - A new job keeps its own cores until its demand has been seen, for about five seconds; of jobs as short as these that
