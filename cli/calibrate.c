@@ -4,6 +4,7 @@
 #include "cal.h"
 #include "cli.h"
 #include "conf.h"
+#include "replacefile.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -226,6 +227,10 @@ static int run(const struct cli *cli)
     status = output_path(cli, host, path, sizeof(path));
     if (status != CLI_OK)
         return status;
+    if (!replacefile_allowed(path)) {
+        cli_error("cannot write %s: %s", path, replacefile_error(errno));
+        return CLI_FAILURE;
+    }
     if (pred_calibration_read(&c, path, error, sizeof(error)) != 0 && errno != ENOENT)
         cli_error("%s; it is written anew", error);
     snprintf(c.node, sizeof(c.node), "%.*s", PRED_NAME_MAX - 1, host);

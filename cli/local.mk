@@ -25,7 +25,7 @@ libadl_cli_la_SOURCES = \
 libadl_cli_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/ctld -I$(top_srcdir)/cli -I$(top_srcdir)/spank \
 	-DADL_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 libadl_cli_la_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS) $(JPEG_CFLAGS)
-ADL_CLI_LIBS = libadl_cli.la libadl_record.la libadl_ctld.la libadl_alloc.la libadl_predictor.la libadl_spank.la libadl_conf.la libadl_common.la \
+ADL_CLI_LIBS = libadl_cli.la libadl_record.la libadl_ctld.la libadl_alloc.la libadl_predictor.la libadl_file.la libadl_spank.la libadl_conf.la libadl_common.la \
 	$(JSON_C_LIBS) $(MUNGE_LIBS) $(JPEG_LIBS)
 
 bin_PROGRAMS += adloader

@@ -315,7 +315,7 @@ static void print_assumed(const struct inputs *in)
                pred_precision_name(pred_declared_precision(&in->declared)),
                in->declared.gpu->memory_bytes_per_s / 1e9, in->declared.gpu->link_name,
                in->declared.gpu->source);
-    if (in->declared.calibration != NULL)
+    if (in->declared.calibration != NULL && in->calibration.node[0] != '\0')
         printf("  %-10s  %s, %.0f cores: %s\n", "calibrated", in->calibration.node,
                in->calibration.cores, in->calibration.cpu);
     if (in->has_profile)

@@ -649,7 +649,7 @@ static int summarise(struct sim *s)
         work += s->trace->jobs[j].work_samples;
     }
     qsort(completion, n, sizeof(*completion), compare_double);
-    r->p95_completion_s = completion[(size_t)(0.95 * (double)(n - 1))];
+    r->p95_completion_s = completion[(size_t)ceil(0.95 * (double)n) - 1]; /* n is not 0 */
     r->samples_per_s = work / r->makespan_s;
     r->mean_vs_even /= (double)n;
     r->mean_vs_own /= (double)n;

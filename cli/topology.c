@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "cpus.h"
+#include "replacefile.h"
 #include "table.h"
 #include "topo.h"
 
@@ -22,61 +23,6 @@
 #define PATH_BYTES 4096
 
 /* ---- writing files ------------------------------------------------------------------------- */
-
-static int write_all(int fd, const char *data, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, data, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        data += n;
-        length -= (size_t)n;
-    }
-    return 0;
-}
-
-/* A device, pipe or folder must never be renamed over: root's /dev/null would become a file. */
-static bool may_be_replaced(const char *path)
-{
-    struct stat there;
-
-    if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
-        errno = S_ISDIR(there.st_mode) ? EISDIR : EEXIST;
-        return false;
-    }
-    return true;
-}
-
-/* Fill a new file next to path and rename it over path, so that readers see the old or the new one
- * whole. 0, or -1 with errno. */
-static int replace_file(const char *path, const char *data, size_t length)
-{
-    char temporary[PATH_BYTES + 16];
-    int n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-
-    if (n < 0 || (size_t)n >= sizeof(temporary)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    int fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    bool good = write_all(fd, data, length) == 0 && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
-    int saved = errno;
-    if (close(fd) != 0 && good) {
-        good = false;
-        saved = errno;
-    }
-    if (good && rename(temporary, path) == 0)
-        return 0;
-    if (good)
-        saved = errno;
-    (void)unlink(temporary);
-    errno = saved;
-    return -1;
-}
 
 /* Make the folder that path lies in (one level), readable for all whatever the umask. */
 static int make_folder_of(const char *path)
@@ -122,7 +68,7 @@ static int export_to(const char *path, const char *xml, size_t length, const cha
         cli_error("--export: %s names no file", path[0] == '\0' ? "an empty path" : path);
         return CLI_FAILURE;
     }
-    if (!may_be_replaced(path) || !may_be_replaced(beside)) {
+    if (!replacefile_allowed(path) || !replacefile_allowed(beside)) {
         cli_error("--export %s: it, or %s, is there and is no regular file; it is left alone", path,
                   beside);
         return CLI_FAILURE;
@@ -131,9 +77,9 @@ static int export_to(const char *path, const char *xml, size_t length, const cha
         cli_error("cannot make the folder of %s: %s", path, strerror(errno));
         return CLI_FAILURE;
     }
-    const char *failed = replace_file(path, xml, length) != 0                  ? path
-                         : replace_file(beside, content, strlen(content)) != 0 ? beside
-                                                                               : NULL;
+    const char *failed = replacefile(path, xml, length, true) != 0                  ? path
+                         : replacefile(beside, content, strlen(content), true) != 0 ? beside
+                                                                                    : NULL;
     if (failed != NULL) {
         cli_error("cannot write %s: %s", failed, strerror(errno));
         return CLI_FAILURE;

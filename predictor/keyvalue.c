@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "keyvalue.h"
+#include "replacefile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,46 +202,13 @@ long pred_kv_read_file(const char *path, char *text, char *error, size_t size)
     return length;
 }
 
-static int write_all(int fd, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        text += n;
-        length -= (size_t)n;
-    }
-    return 0;
-}
-
 int pred_kv_write_file(const char *path, const char *text, bool sync, char *error, size_t size)
 {
-    char temporary[4096];
-    int fd, rc;
+    if (replacefile(path, text, strlen(text), sync) == 0)
+        return 0;
+    int why = errno;
 
-    if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary)) {
-        errno = ENAMETOOLONG;
-        return (int)fail(path, "cannot be written", error, size);
-    }
-    fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0)
-        return (int)fail(path, "cannot be written", error, size);
-    rc = write_all(fd, text, strlen(text));
-    if (rc == 0)
-        rc = fchmod(fd, 0644);
-    if (rc == 0 && sync)
-        rc = fsync(fd);
-    if (close(fd) != 0)
-        rc = -1;
-    if (rc == 0)
-        rc = rename(temporary, path);
-    if (rc != 0) {
-        rc = (int)fail(path, "cannot be written", error, size);
-        if (unlink(temporary) != 0 && errno != ENOENT)
-            return -1;
-    }
-    return rc;
+    snprintf(error, size, "%s cannot be written: %s", path, replacefile_error(why));
+    errno = why;
+    return -1;
 }

@@ -1,5 +1,6 @@
 # predictor/: throughput curves; a pure library, and the tables of models and GPUs that it reads.
 noinst_LTLIBRARIES += libadl_predictor.la
+libadl_predictor_la_LIBADD = libadl_file.la
 libadl_predictor_la_SOURCES = predictor/predictor.h predictor/terms.h predictor/track.h \
 	predictor/calibration.h predictor/correction.h predictor/declared.h predictor/known.h predictor/loaderfit.h predictor/names_near.h predictor/physics.h \
 	predictor/keyvalue.h predictor/profile.h predictor/profile_text.h \

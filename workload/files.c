@@ -3,6 +3,8 @@
 
 #include "files.h"
 
+#include "replacefile.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -255,49 +257,10 @@ void file_bytes_free(struct file_bytes *bytes)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-static int write_all(int fd, const char *path, const uint8_t *data, size_t length, char *error)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, data, length);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return fail(error, "write", path);
-        data += n;
-        length -= (size_t)n;
-    }
-    return 0;
-}
-
-static int write_and_rename(const char *temporary, const char *path, const void *data,
-                            size_t length, char *error)
-{
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rc;
-
-    if (fd < 0)
-        return fail(error, "create", temporary);
-    rc = write_all(fd, temporary, data, length, error);
-    if (close(fd) < 0 && rc == 0)
-        rc = fail(error, "write", temporary);
-    if (rc == 0 && rename(temporary, path) < 0)
-        rc = fail(error, "put in place", path);
-    if (rc < 0)
-        (void)unlink(temporary);
-    return rc;
-}
-
 int file_write_atomically(const char *path, const void *data, size_t length, char *error)
 {
-    char *temporary;
-    int rc;
-
-    if (asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) < 0) {
-        errno = ENOMEM;
-        return fail(error, "write", path);
-    }
-    rc = write_and_rename(temporary, path, data, length, error);
-    free(temporary);
-    return rc;
+    if (replacefile(path, data, length, false) == 0)
+        return 0;
+    (void)snprintf(error, FILES_ERROR_MAX, "cannot write %s: %s", path, replacefile_error(errno));
+    return -1;
 }

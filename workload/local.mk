@@ -32,6 +32,7 @@ libadl_workload_la_SOURCES = \
 	workload/usage.c workload/usage.h \
 	workload/workers.c workload/workers.h \
 	workload/world.c workload/world.h
+libadl_workload_la_LIBADD = libadl_file.la
 libadl_workload_la_CPPFLAGS = $(AM_CPPFLAGS) -DADL_PKGLIBDIR='"$(pkglibdir)"'
 libadl_workload_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS) $(JSON_C_CFLAGS)
 WORKLOAD_LIBS = libadl_workload.la libadloader.la libadl_predictor.la libadl_conf.la libadl_common.la \

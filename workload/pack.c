@@ -3,6 +3,8 @@
 
 #include "pack.h"
 
+#include "replacefile.h"
+
 #include "little.h"
 
 #include <errno.h>
@@ -134,7 +136,15 @@ int pack_writer_open(struct pack_writer *writer, const char *path, enum sample_f
         writer_close(writer);
         return refuse(error, path, "out of memory");
     }
-    writer->file = fopen(writer->temporary, "we");
+    if (!replacefile_allowed(path)) {
+        (void)snprintf(error, FILES_ERROR_MAX, "cannot write %s: %s", path,
+                       replacefile_error(errno));
+        free(writer->temporary);
+        writer->temporary = NULL;
+        writer_close(writer);
+        return -1;
+    }
+    writer->file = fopen(writer->temporary, "wxe"); /* no other's file, no link */
     return writer->file == NULL ? writer_fail(writer, "create", error) : 0;
 }
 

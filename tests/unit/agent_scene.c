@@ -217,8 +217,13 @@ void scene_end(struct scene *s)
     unlink(s->socket);
     unlink(s->second_socket);
     unlink(s->client_socket);
-    if (!s->shares)
-        rmdir(s->dir);
+    if (!s->shares) {
+        char nodes[sizeof(s->dir) + 8];
+
+        (void)snprintf(nodes, sizeof(nodes), "%s/node", s->dir);
+        (void)rmdir(nodes);
+        (void)rmdir(s->dir);
+    }
     cpus_free(&s->rank.home);
     cpus_free(&s->step.about.own);
 }

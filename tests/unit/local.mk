@@ -157,6 +157,12 @@ tests_unit_test_cpus_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_cpus_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_cpus_LDADD = libadl_common.la $(CMOCKA_LIBS)
 tests_unit_test_cpus_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
+check_PROGRAMS += tests/unit/test_replacefile
+TESTS += tests/unit/test_replacefile
+tests_unit_test_replacefile_SOURCES = tests/unit/test_replacefile.c
+tests_unit_test_replacefile_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_replacefile_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_replacefile_LDADD = libadl_file.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/unit/test_wire
 TESTS += tests/unit/test_wire
 tests_unit_test_wire_SOURCES = tests/unit/test_wire.c tests/unit/rng.h
