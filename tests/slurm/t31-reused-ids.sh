@@ -11,7 +11,7 @@ test_compile crowd
 test_compile reuse-id
 allocate 2 --adloader=on
 A=$job.0
-start_step A --adloader=on -- "$work/crowd" processes "$workers" 50 1000
+start_step A --adloader=on -- "$work/crowd" processes "$workers" 4000 1000 # more than a core wants
 
 all_found() { [[ $(member "$A" .loader_tasks) =~ ^[0-9]+$ ]] && (($(member "$A" .loader_tasks) >= workers - 5)); }
 tap_within 60 "the step's $workers workers are found" all_found
