@@ -61,7 +61,10 @@ ctld_ahead() { jump adloaderctld 86400; }
 fault "the controller's clock a day ahead" ctld_ahead back "nothing to heal" - -
 ctld_behind() { jump adloaderctld -86400; }
 fault "the controller's clock a day behind" ctld_behind back "nothing to heal" - -
-stepd_jumps() { jump slurmstepd 86400; }
+stepd_jumps() {
+    jump slurmstepd 86400
+    scancel --signal=CONT "$A" # which does nothing, and is logged
+}
 fault "the step daemon's clock a day ahead" stepd_jumps back "nothing to heal" - - no-launch
 tap_like "$(cat "$slurmd_log")" "^\[$(date -d '+1 day' +%Y-%m-%d)T[^]]*\] \[$A\]" "its own log shows the jump"
 
