@@ -81,6 +81,7 @@ store_bootstrap() {
         --dpkgopt='path-include=/usr/share/doc/*/copyright' \
         --customize-hook='rm -rf "$1"/etc/apt/sources.list* "$1"/var/lib/apt/lists/* "$1"/etc/resolv.conf' \
         "$release" "$folder.new" "$store/log/sources.list" || return
+    rm -rf "$folder"
     mv "$folder.new" "$folder"
 }
 
@@ -92,18 +93,23 @@ store_root_packages() {
     echo libcmocka-dev python3 iproute2 mount xz-utils
 }
 
+# A root in which a package is missing that the list has got since is made anew.
 store_root() {
     local release=$1 folder=$store/root-$1
-    local -a packages
-    [[ ! -e $folder ]] || return 0
+    local -a packages missing
     read -r -d '' -a packages < <(store_root_packages && printf '\0')
+    if [[ -e $folder ]]; then
+        mapfile -t missing < <(DPKG_ADMINDIR=$folder/var/lib/dpkg packages_missing "${packages[@]}")
+        ((${#missing[@]})) || return 0
+        store_say "the root in $folder lacks ${missing[*]}"
+    fi
     store_bootstrap "$release" "$folder" minbase "${packages[@]}"
 }
 
 # The image that the machine boots from; what a run changes in it is thrown away.
 store_disk() {
     local release=$1 disk=$store/disk-$1.ext4 root=$store/root-$1
-    [[ $store_here/guest-init -nt $disk ]] || return 0
+    [[ $store_here/guest-init -nt $disk || $root -nt $disk ]] || return 0
     install -m 755 "$store_here/guest-init" "$root/sbin/guest-init" && mkdir -p "$root/mnt/in" "$root/mnt/out" || return
     rm -f "$disk.new"
     store_logged "$store/log/disk-$release.log" \
@@ -168,7 +174,7 @@ store_in_root() {
         pivot_root . mnt/host # not chroot: who enters a mount namespace, as Slurm does for steps, would leave it
         umount -l /mnt/host
         exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C sh -euc "$3"' \
-        sh "$store/root-$release" "$folder" "$script" "${store_shared:-}" 8>&-
+        sh "$store/root-$release" "$folder" "$script" "${store_shared:-}" 7>&- 8>&-
 }
 
 # What git knows of the tree (work in progress included), or all of it where there is no git.
