@@ -22,8 +22,23 @@ kind "sbatch with two srun, one after the other" "0.0:1/1 0.1:1/1 0.batch:1/1" b
 salloc_srun() { salloc "${as[@]}" -n1 srun sh -c 'sleep 1; exit 6'; }
 kind "salloc and srun in it" "0.0:1/1" salloc_srun
 
-# A shell on a terminal, which reads what is typed.
-interactive() { SHELL=/bin/bash script -qec "salloc ${as[*]} -n1" /dev/null < <(sleep 1.5; echo 'exit 7'; sleep 1); }
+# A shell on a terminal, which reads what is typed when it is there. What is typed comes from a pipe that has
+# no end: script(1) may lose the exit status of whom it runs when its own input ends just before that one.
+interactive() {
+    local typist status=0
+    mkfifo "$work/$name.keys"
+    typed >"$work/$name.keys" &
+    typist=$!
+    SHELL=/bin/bash script -qec "salloc ${as[*]} -n1" /dev/null <>"$work/$name.keys" || status=$?
+    wait "$typist"
+    return "$status"
+}
+typed() {
+    wait_until 60 shell_runs
+    sleep 1 # for adloader to see it
+    echo 'exit 7'
+}
+shell_runs() { step_runs "$(jobs_named "$name" | head -n 1).interactive"; }
 kind "salloc's interactive step" "0.interactive:1/1" interactive
 
 pty() { script -qec "srun ${as[*]} -n1 --pty sh -c 'sleep 1; exit 8'" /dev/null; }

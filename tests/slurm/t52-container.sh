@@ -52,7 +52,7 @@ tap_within 20 "a step in a container registers" has_member "$step"
 # "DEPTH MASK" of its loader threads; DEPTH: in how many PID namespaces they have a number.
 contained_loaders() {
     local pid
-    for pid in $(pgrep -f "$(basename "$(program adltrain)").*run --data $test_data"); do
+    for pid in $(step_pids "$step"); do
         grep -H -E '^(NSpid|Name|Cpus_allowed_list):' /proc/"$pid"/task/*/status 2>/dev/null
     done | awk '$1 ~ /Name:$/ { name = $2 } $1 ~ /NSpid:$/ { depth = NF - 1 } $1 ~ /Cpus_allowed_list:$/ && name ~ /^adl-load/ { print depth, $2 }' | sort -u
 }
