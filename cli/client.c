@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "msg.h"
+#include "netaddr.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -74,15 +75,14 @@ static bool split_host(const char *text, struct client_address *address)
         if (colon != NULL)
             port = colon + 1;
     }
-    double number = 0;
+    unsigned number = 0;
     if (length == 0 || length >= sizeof(address->host))
         return false;
-    if (port != NULL &&
-        (strspn(port, "0123456789") != strlen(port) || !cli_number(port, 1, 65535, &number)))
+    if (port != NULL && !netaddr_port(port, strlen(port), &number))
         return false;
     memcpy(address->host, host, length);
     address->host[length] = '\0';
-    set_port(address, (unsigned)number);
+    set_port(address, number);
     return true;
 }
 

@@ -231,7 +231,7 @@ static void take_node_line(struct parser *p, char *value)
     struct conf_node values = {.main_cores_per_task = -1};
     char *rest = NULL;
     char *hosts = strtok_r(value, blanks, &rest);
-    if (!hosts) {
+    if (!hosts || strchr(hosts, '=')) { /* the list is forgotten, and a pair stands in its place */
         complain(&p->complaints, p->line, "NodeName lacks a host list; write it like n[01-16]");
         return;
     }
@@ -435,6 +435,8 @@ static void check_together(struct parser *p)
 {
     const struct conf *conf = p->conf;
     check_controllers(p);
+    if (*conf->pid_file && !strcmp(conf->pid_file, conf->socket))
+        complain(&p->complaints, 0, "PidFile and ControllerSocket are both %.64s", conf->socket);
     if (conf->lease_ms < 2 * conf->report_ms)
         complain(&p->complaints, 0,
                  "LeaseTime (%u ms) must be at least twice ReportInterval (%u ms): reports renew "

@@ -15,6 +15,7 @@
 
 #include "cpus.h"
 #include "log.h"
+#include "netaddr.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +29,7 @@
 #define CONF_NODES_MAX      65536u          /* names of a host list, and nodes of a file */
 
 #define CONF_CONTROLLERS_MAX 4
-#define CONF_HOST_MAX        256 /* bytes of a host name or address with its NUL */
+#define CONF_HOST_MAX        NETADDR_HOST_MAX
 #define CONF_ADDRESS_TEXT    (CONF_HOST_MAX + 8)
 
 enum conf_sacct { CONF_SACCT_ADMIN_COMMENT, CONF_SACCT_COMMENT, CONF_SACCT_NONE };
@@ -130,7 +131,8 @@ int conf_guarantee_parse(const char *name);
 /* What the file may say: on lines of their own (conf_keys), on a NodeName line (conf_node_keys). */
 enum conf_kind {
     CONF_KIND_SOCKET,      /* absolute path that fits into a Unix socket's address */
-    CONF_KIND_PATH,        /* absolute path */
+    CONF_KIND_FILE,        /* absolute path of a file */
+    CONF_KIND_FOLDER,      /* absolute path of a folder */
     CONF_KIND_ADDRESS,     /* host name or IP address, "none" */
     CONF_KIND_CONTROLLERS, /* HOST[:PORT],... */
     CONF_KIND_USER,

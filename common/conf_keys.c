@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,9 +37,9 @@ static const struct conf_key keys[] = {
      IN_CONF(controllers)},
     {"MungeSocket", CONF_KIND_SOCKET, 0, 0, "", "socket of munged; empty: munge's default",
      IN_CONF(munge_socket)},
-    {"PidFile", CONF_KIND_PATH, 0, 0, "", "file that gets the process id; empty: none",
+    {"PidFile", CONF_KIND_FILE, 0, 0, "", "file that gets the process id; empty: none",
      IN_CONF(pid_file)},
-    {"StateDir", CONF_KIND_PATH, 1, 0, "/var/lib/adloader",
+    {"StateDir", CONF_KIND_FOLDER, 1, 0, "/var/lib/adloader",
      "directory of what outlives a restart: topologies and profiles", IN_CONF(state_dir)},
     {"SlurmUser", CONF_KIND_USER, 0, 0, "slurm",
      "user admitted beside root, if there is such a user; empty: none", IN_CONF(slurm_user)},
@@ -254,28 +255,6 @@ static int print_fraction(double fraction, FILE *out)
 
 /* ---- addresses ---- */
 
-static bool read_port(const char *text, size_t length, unsigned *port)
-{
-    unsigned value = 0;
-    if (length == 0 || length > 5)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        if (!isdigit((unsigned char)text[i]))
-            return false;
-        value = value * 10 + (unsigned)(text[i] - '0');
-    }
-    *port = value;
-    return value >= 1 && value <= 65535;
-}
-
-static bool is_host(const char *text, size_t length, const char *others)
-{
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)text[i]) && (text[i] == '\0' || !strchr(others, text[i])))
-            return false;
-    return length > 0 && length < CONF_HOST_MAX;
-}
-
 bool conf_address_parse(const char *text, size_t length, unsigned port,
                         struct conf_address *address)
 {
@@ -292,12 +271,13 @@ bool conf_address_parse(const char *text, size_t length, unsigned port,
         host_end = colon ? colon : end; /* an IPv6 address without brackets ends in no port */
     }
     *address = (struct conf_address){.port = port};
-    if (!is_host(host, (size_t)(host_end - host), brackets ? ".:%" : "._-"))
+    if (!netaddr_host(host, (size_t)(host_end - host)) ||
+        brackets != (memchr(host, ':', (size_t)(host_end - host)) != NULL))
         return false;
     memcpy(address->host, host, (size_t)(host_end - host));
     if (!colon || colon == end)
         return true;
-    return read_port(colon + 1, (size_t)(end - colon - 1), &address->port);
+    return netaddr_port(colon + 1, (size_t)(end - colon - 1), &address->port);
 }
 
 const char *conf_address_text(const struct conf_address *address, char *buf, size_t size)
@@ -326,20 +306,28 @@ int conf_controllers_parse(const char *text, unsigned port,
 
 /* ---- texts ---- */
 
-static bool is_address(const char *text)
-{
-    for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && !strchr(".:_%-", *text))
-            return false;
-    return true;
-}
-
 static bool is_user(const char *text)
 {
+    if (*text == '-')
+        return false;
     for (; *text; text++)
         if (!isalnum((unsigned char)*text) && !strchr("._-", *text))
             return false;
     return true;
+}
+
+/* No file system takes a longer name in a path; a file's path ends in a name. */
+static bool is_path(const char *text, bool of_file)
+{
+    const char *name = text;
+    if (*text != '/')
+        return false;
+    for (; *text; text += strcspn(text, "/")) {
+        name = ++text;
+        if (strcspn(name, "/") > NAME_MAX)
+            return false;
+    }
+    return !of_file || (*name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
 }
 
 static size_t length_max(enum conf_kind kind)
@@ -366,14 +354,14 @@ static bool is_text(const struct conf_key *key, const char *text)
     if (length > length_max(key->kind))
         return false;
     if (key->kind == CONF_KIND_ADDRESS)
-        return is_address(text);
+        return netaddr_host(text, length); /* or "none", which has a name's form */
     if (key->kind == CONF_KIND_USER)
         return is_user(text);
     if (key->kind == CONF_KIND_CONTROLLERS) {
         struct conf_address list[CONF_CONTROLLERS_MAX];
         return conf_controllers_parse(text, CONF_DEFAULT_PORT, list) > 0;
     }
-    return text[0] == '/';
+    return is_path(text, key->kind != CONF_KIND_FOLDER);
 }
 
 static int read_text(const struct conf_key *key, char **place, const char *text)
@@ -396,8 +384,8 @@ static int read_text(const struct conf_key *key, char **place, const char *text)
 
 static bool is_text_kind(enum conf_kind kind)
 {
-    return kind == CONF_KIND_SOCKET || kind == CONF_KIND_PATH || kind == CONF_KIND_ADDRESS ||
-           kind == CONF_KIND_USER || kind == CONF_KIND_CONTROLLERS;
+    return kind == CONF_KIND_SOCKET || kind == CONF_KIND_FILE || kind == CONF_KIND_FOLDER ||
+           kind == CONF_KIND_ADDRESS || kind == CONF_KIND_USER || kind == CONF_KIND_CONTROLLERS;
 }
 
 /* All counts are unsigned but a node's, where -1 means "not said"; both have an unsigned's bits. */
@@ -500,7 +488,8 @@ static int print_value(const struct conf_key *key, const void *place, FILE *out)
     char text[32];
     switch (key->kind) {
     case CONF_KIND_SOCKET:
-    case CONF_KIND_PATH:
+    case CONF_KIND_FILE:
+    case CONF_KIND_FOLDER:
     case CONF_KIND_ADDRESS:
     case CONF_KIND_USER:
     case CONF_KIND_CONTROLLERS:
@@ -567,7 +556,10 @@ int conf_key_allowed(const struct conf_key *key, char *buf, size_t size)
     const char *or_empty = key->min ? "" : ", or empty";
     switch (key->kind) {
     case CONF_KIND_SOCKET:
-    case CONF_KIND_PATH:
+    case CONF_KIND_FILE:
+        return snprintf(buf, size, "an absolute path of at most %zu bytes that ends in a name%s",
+                        length_max(key->kind), or_empty);
+    case CONF_KIND_FOLDER:
         return snprintf(buf, size, "an absolute path of at most %zu bytes%s", length_max(key->kind),
                         or_empty);
     case CONF_KIND_ADDRESS:

@@ -7,6 +7,7 @@ libadl_common_la_SOURCES = \
 	common/hints.c common/hints.h \
 	common/log.c common/log.h \
 	common/msg.c common/msg.h \
+	common/netaddr.c common/netaddr.h \
 	common/wire.c common/wire.h
 libadl_common_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 libadl_conf_la_SOURCES = \

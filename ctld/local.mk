@@ -41,10 +41,12 @@ adloaderctld_SOURCES = ctld/main.c ctld/ctld.h \
 	ctld/agent.c ctld/agent.h \
 	ctld/answer.c ctld/answer.h \
 	ctld/auth.c ctld/auth.h \
+	ctld/confcheck.c ctld/confcheck.h \
 	ctld/control.c ctld/control.h \
 	ctld/daemon.c ctld/daemon.h \
 	ctld/decide.c ctld/decide.h \
 	ctld/demand.c ctld/demand.h \
+	ctld/hostaddr.c ctld/hostaddr.h \
 	ctld/loans.c ctld/loans.h \
 	ctld/metrics.c ctld/metrics.h \
 	ctld/query.c ctld/query.h \

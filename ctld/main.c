@@ -8,6 +8,7 @@
 #include "auth.h"
 #include "clock.h"
 #include "conf.h"
+#include "confcheck.h"
 #include "control.h"
 #include "ctld.h"
 #include "daemon.h"
@@ -127,19 +128,27 @@ static int make_absolute(struct options *options, char **kept)
     return 0;
 }
 
-/* -1: said why. */
-static int find_self(struct ctld *ctld, const struct options *options)
+/* Who is this, and can it be reached? -1: said why. */
+static int fit_host(struct ctld *ctld, const struct options *options)
 {
     char error[2048];
 
-    if (role_find_self(ctld->conf, options->controller, &ctld->self, error, sizeof(error)) == 0)
+    if (role_find_self(ctld->conf, options->controller, &ctld->self, error, sizeof(error)) == 0 &&
+        confcheck_listen(ctld->conf, error, sizeof(error)) == 0)
         return 0;
     (void)fprintf(stderr, "adloaderctld: %s\n", error);
     return -1;
 }
 
+static void warn(const char *sentence)
+{
+    (void)fprintf(stderr, "adloaderctld: warning: %s\n", sentence);
+}
+
 static int say_good(const struct ctld *ctld)
 {
+    confcheck_suspect(ctld->conf, &ctld->self, warn);
+    confcheck_missing(ctld->conf, warn);
     if (ctld->self.count > 0 &&
         printf("This is %s, number %u of %u controllers.\n", ctld->self.address,
                ctld->self.index + 1, ctld->self.count) < 0)
@@ -305,7 +314,7 @@ int main(int argc, char **argv)
         rc = EXIT_FAILURE;
     else if (options.show)
         rc = conf_print(ctld.conf, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-    else if (find_self(&ctld, &options) < 0)
+    else if (fit_host(&ctld, &options) < 0)
         rc = EXIT_FAILURE;
     else if (options.check)
         rc = say_good(&ctld);

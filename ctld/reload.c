@@ -3,27 +3,19 @@
 
 #include "reload.h"
 
+#include "confcheck.h"
 #include "control.h"
 #include "ctld.h"
 #include "log.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uid_t user_id(const char *name)
+static void warn(const char *sentence)
 {
-    struct passwd entry, *found = NULL;
-    char buffer[4096];
-
-    if (name[0] == '\0')
-        return (uid_t)-1;
-    if (getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) == 0 && found != NULL)
-        return entry.pw_uid;
-    log_warning("SlurmUser %s is not known on this host: only root's agents are admitted", name);
-    return (uid_t)-1;
+    log_warning("%s", sentence);
 }
 
 void reload_apply(struct ctld *ctld, bool foreground)
@@ -33,7 +25,8 @@ void reload_apply(struct ctld *ctld, bool foreground)
         log_to_stderr("adloaderctld");
     else
         log_to_syslog("adloaderctld");
-    ctld->slurm_uid = user_id(ctld->conf->slurm_user);
+    ctld->slurm_uid = confcheck_user(ctld->conf, warn);
+    confcheck_suspect(ctld->conf, &ctld->self, warn);
 }
 
 /* Keep the old value of what was bound to at the start. */
@@ -86,7 +79,8 @@ void reload_conf(struct ctld *ctld)
     ctld->conf = fresh;
     ctld->registry.conf_generation++;
     log_set_level(fresh->log_level);
-    ctld->slurm_uid = user_id(fresh->slurm_user);
+    ctld->slurm_uid = confcheck_user(fresh, warn);
+    confcheck_suspect(fresh, &ctld->self, warn);
     log_info("configuration read again; %zu agents keep their connections",
              ctld->registry.nmembers);
     control_touch_all(ctld);

@@ -6,7 +6,7 @@
 
 struct ctld;
 
-/* Log target, level and the user behind SlurmUser, from the configuration in force. */
+/* Log target, level and the user behind SlurmUser, from the configuration in force; warnings. */
 void reload_apply(struct ctld *ctld, bool foreground);
 
 /* Replace the configuration. A bad file is refused with its complaints; the old one stays. */

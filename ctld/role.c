@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "control.h"
 #include "ctld.h"
+#include "hostaddr.h"
 #include "log.h"
 #include "msg.h"
 #include "wire.h"
@@ -47,50 +48,6 @@ struct role {
 
 /* ---- which one is this ---- */
 
-static void first_label(const char *name, char *label, size_t size)
-{
-    (void)snprintf(label, size, "%.*s", (int)strcspn(name, "."), name);
-}
-
-/* By the kernel's name for this host, in full or up to the first dot of either. */
-static bool is_our_name(const char *host)
-{
-    char full[256] = "", ours[256], theirs[256];
-
-    if (gethostname(full, sizeof(full) - 1) < 0)
-        return false;
-    if (strcasecmp(full, host) == 0)
-        return true;
-    first_label(full, ours, sizeof(ours));
-    first_label(host, theirs, sizeof(theirs));
-    return strcasecmp(ours, theirs) == 0 &&
-           (strchr(full, '.') == NULL || strchr(host, '.') == NULL);
-}
-
-/* Can a socket be bound to it? Then it is one of this host's addresses. */
-static bool is_our_address(const struct addrinfo *a)
-{
-    int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool ours = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0;
-
-    if (fd >= 0)
-        (void)close(fd);
-    return ours;
-}
-
-static bool is_this_host(const char *host)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *list = NULL;
-    bool ours = is_our_name(host);
-
-    if (ours || getaddrinfo(host, NULL, &hints, &list) != 0)
-        return ours;
-    for (const struct addrinfo *a = list; a != NULL && !ours; a = a->ai_next)
-        ours = is_our_address(a);
-    freeaddrinfo(list);
-    return ours;
-}
-
 static int by_name(const struct conf_address *list, unsigned n, const char *name, char *error,
                    size_t size)
 {
@@ -122,7 +79,7 @@ static int by_host(const struct conf *conf, const struct conf_address *list, uns
     unsigned here = 0, ports = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        if (!is_this_host(list[i].host))
+        if (!hostaddr_is_this_host(list[i].host))
             continue;
         here++;
         found = (int)i;

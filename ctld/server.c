@@ -306,8 +306,10 @@ static int open_tcp(struct ctld *ctld, char *error, size_t size)
     if (server->ntcp_listeners > 0)
         return 0; /* a machine without IPv6 has the IPv4 one at least */
     (void)snprintf(error, size,
-                   "cannot listen on TCP port %u: %s; set ControllerPort, or ListenAddress=none",
-                   ctld->self.port, strerror(saved != 0 ? saved : ENOMEM));
+                   "cannot listen on TCP port %u of %s: %s; set ControllerPort, or "
+                   "ListenAddress=none",
+                   ctld->self.port, where[0] != '\0' ? where : "this host",
+                   strerror(saved != 0 ? saved : ENOMEM));
     return -1;
 }
 

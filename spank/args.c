@@ -3,7 +3,8 @@
 
 #include "args.h"
 
-#include <ctype.h>
+#include "netaddr.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,19 +23,6 @@ static int copy_text(char *to, size_t size, const char *from, size_t length)
     return 0;
 }
 
-static bool is_port(const char *text, size_t length)
-{
-    unsigned value = 0;
-    if (length == 0 || length > 5)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        if (!isdigit((unsigned char)text[i]))
-            return false;
-        value = value * 10 + (unsigned)(text[i] - '0');
-    }
-    return value >= 1 && value <= 65535;
-}
-
 int args_parse_endpoint(const char *text, size_t length, struct endpoint *e)
 {
     static const char unix_prefix[] = "unix:";
@@ -51,13 +39,17 @@ int args_parse_endpoint(const char *text, size_t length, struct endpoint *e)
     if (colon == NULL)
         return -1;
     size_t host = (size_t)(colon - text), port = length - host - 1;
-    if (!is_port(colon + 1, port) || copy_text(e->port, sizeof e->port, colon + 1, port) < 0)
+    unsigned number;
+    if (!netaddr_port(colon + 1, port, &number) ||
+        copy_text(e->port, sizeof e->port, colon + 1, port) < 0)
         return -1;
-    if (host > 2 && text[0] == '[' && text[host - 1] == ']')
-        return copy_text(e->path, sizeof e->path, text + 1, host - 2);
-    if (memchr(text, '[', host) != NULL || memchr(text, ']', host) != NULL)
-        return -1;
-    if (memchr(text, ':', host) != NULL) /* an IPv6 address without brackets is ambiguous */
+    bool brackets = host > 2 && text[0] == '[' && text[host - 1] == ']';
+    if (brackets) {
+        text++;
+        host -= 2;
+    }
+    /* an IPv6 address without brackets is ambiguous */
+    if (!netaddr_host(text, host) || brackets != (memchr(text, ':', host) != NULL))
         return -1;
     return copy_text(e->path, sizeof e->path, text, host);
 }

@@ -5,6 +5,7 @@
 
 #include "conf.h"
 #include "log.h"
+#include "netaddr.h"
 #include "rng.h"
 
 #include <errno.h>
@@ -50,15 +51,14 @@ static int parse_master(const char *text, struct world *world)
 {
     const char *colon = strrchr(text, ':');
     size_t length = colon == NULL ? 0 : (size_t)(colon - text);
-    long port;
-    char *end;
+    unsigned port;
 
     if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
         text++;
         length -= 2;
     }
-    port = colon == NULL ? 0 : strtol(colon + 1, &end, 10);
-    if (length == 0 || length >= sizeof world->master || port < 1 || port > 65535 || *end != '\0') {
+    if (length == 0 || length >= sizeof world->master ||
+        !netaddr_port(colon + 1, strlen(colon + 1), &port)) {
         log_error("--master %s: HOST:PORT is wanted, with a port from 1 to 65535", text);
         return -1;
     }

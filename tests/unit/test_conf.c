@@ -261,6 +261,17 @@ static void values_that_are_refused(void **state)
         {"ControllerSocket=@abstract", "absolute path"},
         {"ListenAddress=a b", "host name or IP address"},
         {"ListenAddress=http://x", "host name or IP address"},
+        {"ListenAddress=999.1.1.1", ":1: ListenAddress=999.1.1.1 is not possible"},
+        {"Controllers=ctl1,999.1.1.1", ":1: Controllers="},
+        {"Controllers=ctl1,[:::]:7000", ":1: Controllers="},
+        {"Controllers=ctl1,[ctl2]:7000", ":1: Controllers="},
+        {"Controllers=ctl1,", ":1: Controllers="},
+        {"ControllerSocket=/", "that ends in a name"},
+        {"ControllerSocket=/run/adloader/", "that ends in a name"},
+        {"MungeSocket=/run/..", "that ends in a name"},
+        {"PidFile=/run/", "that ends in a name"},
+        {"PidFile=/run/x\nControllerSocket=/run/x", "PidFile and ControllerSocket are both /run/x"},
+        {"SlurmUser=-", "a user's name"},
         {"SlurmUser=a b", "a user's name"},
         {"Colour=red", "\"Colour\" is not a known key; allowed are NodeName, ControllerSocket"},
         {"MaxAgent=7", "MaxAgents"},
@@ -280,6 +291,105 @@ static void values_that_are_refused(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         refuse(cases[i].line, cases[i].words);
+}
+
+static void hosts_by_their_form(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool host, loopback;
+    } cases[] = {
+        {"ctl", true, false},
+        {"ctl-1.example.org", true, false},
+        {"ctl_1.example.org.", true, false},
+        {"1a", true, false},
+        {"none", true, false},
+        {"192.0.2.7", true, false},
+        {"2001:db8::7", true, false},
+        {"fe80::1%eth0.7", true, false},
+        {"::ffff:192.0.2.7", true, false},
+        {"localhost", true, true},
+        {"LOCALHOST.", true, true},
+        {"ctl.localhost", true, true},
+        {"mylocalhost", true, false},
+        {"127.0.0.1", true, true},
+        {"127.1.2.3", true, true},
+        {"128.0.0.1", true, false},
+        {"::1", true, true},
+        {"0:0::1", true, true},
+        {"::ffff:127.0.0.1", true, true},
+        {"", false, false},
+        {"999.1.1.1", false, false},
+        {"1.2.3", false, false},
+        {"127.1", false, false},
+        {"7", false, false},
+        {".", false, false},
+        {"...", false, false},
+        {"a..b", false, false},
+        {".a", false, false},
+        {"a b", false, false},
+        {"-", false, false},
+        {"-a", false, false},
+        {"a-.b", false, false},
+        {"a%b", false, false},
+        {"[::1]", false, false},
+        {":", false, false},
+        {":::", false, false},
+        {"::1%", false, false},
+        {"::1%a/b", false, false},
+        {"1:2:3:4:5:6:7:8:9", false, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (netaddr_host(cases[i].text, strlen(cases[i].text)) != cases[i].host)
+            fail_msg("\"%s\" is %s", cases[i].text, cases[i].host ? "refused" : "taken");
+        if (netaddr_is_loopback(cases[i].text) != cases[i].loopback)
+            fail_msg("\"%s\": loopback is taken for %d", cases[i].text, !cases[i].loopback);
+    }
+    char label[80];
+    memset(label, 'a', sizeof(label));
+    assert_true(netaddr_host(label, 63));
+    assert_false(netaddr_host(label, 64));
+    unsigned port = 7;
+    assert_true(netaddr_port("65535x", 5, &port));
+    assert_int_equal(port, 65535);
+    static const char *const bad[] = {"", "0", "65536", "+80", " 80", "80 ", "000080", "8o"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        if (netaddr_port(bad[i], strlen(bad[i]), &port))
+            fail_msg("port \"%s\" is taken", bad[i]);
+    assert_int_equal(port, 65535); /* untouched */
+}
+
+/* Each key with nothing, too much and itself again: refused with its line, or in force as written.
+ */
+static void every_key_with_nothing_too_much_and_twice(void **state)
+{
+    (void)state;
+    size_t count;
+    const struct conf_key *keys = conf_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        char line[512], words[64];
+        (void)snprintf(line, sizeof(line), "\n%s=%s\n%s=%s\n", keys[i].name, keys[i].preset,
+                       keys[i].name, keys[i].preset);
+        (void)snprintf(words, sizeof(words), ":3: %s is already in line 2", keys[i].name);
+        refuse(line, words);
+        (void)snprintf(line, sizeof(line), "\n%s=%0*d\n", keys[i].name, 190, 7);
+        (void)snprintf(words, sizeof(words), ":2: ");
+        struct conf *c = read_text(line);
+        if (c && keys[i].kind != CONF_KIND_USER && keys[i].kind != CONF_KIND_COUNT &&
+            keys[i].kind != CONF_KIND_TIME)
+            fail_msg("accepted: %s", line);
+        if (!c && !strstr(complaints, words))
+            fail_msg("%s: no line is named", complaints);
+        conf_free(c);
+        (void)snprintf(line, sizeof(line), "\n%s=\n", keys[i].name);
+        c = read_text(line);
+        if (c)
+            assert_string_equal(printed(c, keys[i].name), "");
+        else if (!strstr(complaints, words))
+            fail_msg("%s: no line is named", complaints);
+        conf_free(c);
+    }
 }
 
 static void socket_paths_fit_an_address(void **state)
@@ -457,7 +567,9 @@ static void node_lines_that_are_refused(void **state)
     static const struct {
         const char *line, *words;
     } cases[] = {
-        {"NodeName=", "lacks a host list"},
+        {"NodeName=", ":1: NodeName lacks a host list"},
+        {"NodeName= PoolCores=0", ":1: NodeName lacks a host list"},
+        {"NodeName=PoolCores=0 n1", ":1: NodeName lacks a host list"},
         {"NodeName=n1 CPUs=4", "\"CPUs=4\" is not known on a NodeName line; allowed are PoolCores"},
         {"NodeName=n1 PoolCores", "allowed are PoolCores"},
         {"NodeName=n1 PoolCores=0 poolcores=1", "PoolCores stands twice"},
@@ -496,8 +608,10 @@ static void random_line(struct rng *rng, const struct conf_key *key, char *line,
     unsigned number = key->max > key->min ? key->min + rng_below(rng, key->max - key->min + 1) : 0;
     switch (key->kind) {
     case CONF_KIND_SOCKET:
-    case CONF_KIND_PATH:
-        (void)snprintf(line, size, "%s=%s\n", key->name, paths[rng_below(rng, COUNT(paths))]);
+    case CONF_KIND_FILE:
+    case CONF_KIND_FOLDER:
+        (void)snprintf(line, size, "%s=%s%s\n", key->name, paths[rng_below(rng, COUNT(paths))],
+                       key->name); /* no two the same */
         break;
     case CONF_KIND_COUNT:
         (void)snprintf(line, size, "%s=%u\n", key->name, number);
@@ -673,6 +787,8 @@ int main(void)
         cmocka_unit_test(every_preset_is_what_its_key_allows),
         cmocka_unit_test(values_that_are_taken),
         cmocka_unit_test(values_that_are_refused),
+        cmocka_unit_test(hosts_by_their_form),
+        cmocka_unit_test(every_key_with_nothing_too_much_and_twice),
         cmocka_unit_test(socket_paths_fit_an_address),
         cmocka_unit_test(words_read_back),
         cmocka_unit_test(all_complaints_come_at_once),

@@ -157,6 +157,66 @@ static void test_options(void **state)
     controller_discard(&c, false);
 }
 
+/* What --check-config prints with the lines, and its status. */
+static int check(struct controller *c, const char *lines, char *text, size_t size)
+{
+    char command[768];
+    FILE *f;
+    size_t n;
+    int status;
+
+    controller_write_conf(c, lines);
+    (void)snprintf(command, sizeof(command), "'%s/adloaderctld' --check-config -c '%s' 2>&1",
+                   getenv("ADL_BUILDDIR") != NULL ? getenv("ADL_BUILDDIR") : ".", c->conf);
+    f = popen(command, "r");
+    assert_non_null(f);
+    n = fread(text, 1, size - 1, f);
+    text[n] = '\0';
+    status = pclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* What this host and the others would make of a file that is well formed. */
+static void test_check_config(void **state)
+{
+    static const struct {
+        const char *lines, *words, *not_words;
+        int status;
+    } cases[] = {
+        {"", "The configuration is good.", "MungeSocket", 0},
+        {"ListenAddress=999.1.1.1\n", "ListenAddress=999.1.1.1 is not possible", "good", 1},
+        {"ListenAddress=192.0.2.7\n", "ListenAddress=192.0.2.7 is no address of this host", "good",
+         1},
+        {"ListenAddress=no-such-host.invalid\n", "no-such-host.invalid is not to be found", "good",
+         1},
+        {"ListenAddress=127.0.0.1\n", "good", "no address of", 0},
+        {"MungeSocket=/nonexist\n", "warning: MungeSocket=/nonexist: No such file", NULL, 0},
+        {"MungeSocket=/dev/null\n", "warning: MungeSocket=/dev/null is no socket", NULL, 0},
+        {"Controllers=localhost:7001,localhost:7002\nControllerPort=7001\nListenAddress=\n",
+         "warning: Controllers lists localhost, which every host takes for itself", NULL, 0},
+        {"Controllers=localhost\nListenAddress=\n", "good", "lists localhost", 0},
+        {"PidFile=/nonexist/pid\n", "warning: PidFile=/nonexist/pid: its folder /nonexist", NULL,
+         0},
+        {"SlurmUser=no-such-user\n", "warning: SlurmUser=no-such-user is not known", NULL, 0},
+    };
+    struct controller c;
+    char text[4096];
+
+    (void)state;
+    controller_prepare(&c, "");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char lines[512];
+        int status;
+
+        (void)snprintf(lines, sizeof(lines), "%s", cases[i].lines);
+        status = check(&c, lines, text, sizeof(text));
+        if (status != cases[i].status || strstr(text, cases[i].words) == NULL ||
+            (cases[i].not_words != NULL && strstr(text, cases[i].not_words) != NULL))
+            fail_msg("%s: status %d and %s", cases[i].lines, status, text);
+    }
+    controller_discard(&c, false);
+}
+
 /* The starter returns when the daemon listens, or fails with it. */
 static void test_daemon(void **state)
 {
@@ -1478,6 +1538,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_starts_and_ends),
         T(test_options),
+        T(test_check_config),
         T(test_daemon),
         T(test_stale_socket),
         T(test_notify),
