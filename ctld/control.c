@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_MS         100u
+#define TICK_MS         100u /* while something may become due soon, */
+#define IDLE_TICK_MS    500u /* else */
 #define SETTLE_CAP_MS   2000u
 #define SETTLE_EXTRA_MS 200u     /* after each registration while settling */
 #define RUN_NS          2000000u /* of the loop's time for decisions at a stretch */
@@ -29,6 +30,31 @@
 static struct timeval milliseconds(uint64_t ms)
 {
     return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+}
+
+/* ---- when to look for what is due ---------------------------------------------------------- */
+
+/* Does anything wait for a moment that is worth meeting? Leases are long enough to be met late. */
+static bool expects_something(const struct control *control)
+{
+    return !TAILQ_EMPTY(&control->waiting) || !TAILQ_EMPTY(&control->later) ||
+           !TAILQ_EMPTY(&control->ghosts);
+}
+
+static void arm_tick(struct control *control, unsigned ms)
+{
+    struct timeval wait = milliseconds(ms);
+
+    control->tick_at_ms = clock_monotonic_ms() + ms;
+    if (evtimer_add(control->tick, &wait) < 0)
+        log_error("cannot arm a timer: what becomes due is not noticed");
+}
+
+/* Something waits for a moment from now on. A tick that comes earlier is not put off. */
+static void tick_soon(struct control *control)
+{
+    if (control->tick_at_ms > clock_monotonic_ms() + TICK_MS)
+        arm_tick(control, TICK_MS);
 }
 
 /* ---- marking ------------------------------------------------------------------------------- */
@@ -91,10 +117,12 @@ void control_touch_later(struct ctld *ctld, struct node *node)
     if (node->queue != NODE_IDLE)
         return;
     node->due_ms = node->changed_ms + ctld->conf->hold_ms;
-    if (node->changed_ms == 0 || node->due_ms <= clock_monotonic_ms())
+    if (node->changed_ms == 0 || node->due_ms <= clock_monotonic_ms()) {
         touch_due(ctld, node);
-    else
+    } else {
+        tick_soon(&ctld->control);
         set_queue(&ctld->control, node, NODE_LATER);
+    }
 }
 
 void control_touch_all(struct ctld *ctld)
@@ -193,6 +221,7 @@ static int send_assign(struct ctld *ctld, struct member *member, const struct re
     if (!member->is_waiting) {
         member->waiting_since_ms = now;
         member->is_waiting = true;
+        tick_soon(&ctld->control);
         TAILQ_INSERT_TAIL(&ctld->control.waiting, member, waiting);
     }
     session_send(member->session, &ctld->writer);
@@ -432,7 +461,7 @@ static void look_for_stall(struct ctld *ctld, uint64_t now)
     uint64_t gap_ms = now - ctld->control.ticked_ms;
 
     ctld->control.ticked_ms = now;
-    if (gap_ms < STALL_MS + TICK_MS || ctld->control.settling)
+    if (gap_ms < STALL_MS + IDLE_TICK_MS || ctld->control.settling)
         return;
     log_warning("this process was stopped for %" PRIu64 " ms: nothing moves until agents are back",
                 gap_ms);
@@ -451,6 +480,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
     look_for_ghosts(ctld, now);
     look_for_due(ctld, now);
     session_look_for_silent(ctld, now);
+    arm_tick(&ctld->control, expects_something(&ctld->control) ? TICK_MS : IDLE_TICK_MS);
 }
 
 /* ---- settling ------------------------------------------------------------------------------ */
@@ -515,6 +545,7 @@ static void insert_ghost(struct control *control, struct ghost *ghost)
 {
     struct ghost *at;
 
+    tick_soon(control);
     TAILQ_FOREACH_REVERSE(at, &control->ghosts, ghost_list, by_end)
     {
         if (at->until_ms <= ghost->until_ms) {
@@ -622,7 +653,6 @@ void control_serve(struct ctld *ctld)
 int control_init(struct ctld *ctld)
 {
     struct control *control = &ctld->control;
-    struct timeval tick_time = milliseconds(TICK_MS);
 
     TAILQ_INIT(&control->now);
     TAILQ_INIT(&control->due);
@@ -630,13 +660,13 @@ int control_init(struct ctld *ctld)
     TAILQ_INIT(&control->waiting);
     TAILQ_INIT(&control->ghosts);
     control->run = evtimer_new(ctld->base, run, ctld);
-    control->tick = event_new(ctld->base, -1, EV_PERSIST, tick, ctld);
+    control->tick = evtimer_new(ctld->base, tick, ctld);
     control->settle = evtimer_new(ctld->base, settle, ctld);
-    if (control->run == NULL || control->tick == NULL || control->settle == NULL ||
-        event_add(control->tick, &tick_time) < 0) {
+    if (control->run == NULL || control->tick == NULL || control->settle == NULL) {
         errno = ENOMEM;
         return -1;
     }
+    arm_tick(control, TICK_MS);
     control->ticked_ms = clock_monotonic_ms();
     settle_after_start(ctld, control->ticked_ms);
     return 0;

@@ -32,6 +32,7 @@ struct control {
     uint64_t settle_end_ms, settle_cap_ms; /* the end is put off until the cap at most */
     unsigned settle_extra_ms; /* from one agent that comes back to the end, if it is the last */
     uint64_t ticked_ms;       /* last tick */
+    uint64_t tick_at_ms;      /* next one */
     uint64_t walk;
     bool settling;
     bool taking_over; /* the first that come back may shorten it */

@@ -47,7 +47,7 @@
 #define ANNOUNCE_MS       5u   /* announcements come in bursts: one scan for all of a burst */
 #define UNDECIDED_MS      70u  /* until a task too young to be told is looked at again */
 #define RECALL_MS         100u /* for borrowers to leave when the step ends */
-#define STOPPED_MS        250u /* how often a lender or borrower is looked at for being suspended */
+#define TICK_MS           250u /* how often a suspension is looked for, and what can wait is done */
 #define QUOTA_REPORTS     30u  /* a quota is looked at anew at so many */
 #define LOCK_RETRY_MIN_MS 5u   /* until CPUs that others have locked are tried again, */
 #define LOCK_RETRY_MAX_MS 1000u /* growing */
@@ -115,7 +115,7 @@ struct agent {
     bool blind;         /* that the tasks cannot be listed has been logged */
     uint64_t retry_ms, phase_deadline_ms;
     uint64_t lease_until_ms; /* NEVER: there is nothing that a silence could end */
-    uint64_t report_at_ms, scan_at_ms, stopped_at_ms;
+    uint64_t report_at_ms, scan_at_ms, tick_at_ms;
     uint32_t lease_ms, report_ms, scan_ms;
     uint64_t held_seq;
     uint32_t workers;
@@ -141,6 +141,19 @@ static uint64_t jittered(struct agent *a, uint64_t ms)
     a->random ^= a->random >> 7;
     a->random ^= a->random << 17;
     return ms - ms / 4 + a->random % (ms / 2 + 1);
+}
+
+/* The moment nearest to at_ms at which the agent is awake anyway. */
+static uint64_t with_tick(const struct agent *a, uint64_t at_ms)
+{
+    uint64_t phase = a->started_ms % TICK_MS;
+    return (at_ms - phase + TICK_MS / 2) / TICK_MS * TICK_MS + phase;
+}
+
+/* When something is done again that is done every interval_ms. */
+static uint64_t again(const struct agent *a, uint64_t now, uint32_t interval_ms)
+{
+    return interval_ms < 2 * TICK_MS ? now + interval_ms : with_tick(a, now + interval_ms);
 }
 
 static uint32_t bounded(uint32_t ms)
@@ -263,7 +276,7 @@ static void scan(struct agent *a, enum tasks_depth depth, struct bind_result *re
         tasks_classify(&a->tasks, boot_ms());
     }
     if (depth == TASKS_FULL) {
-        a->scan_at_ms = now + a->scan_ms;
+        a->scan_at_ms = again(a, now, a->scan_ms);
         check_cpusets(a);
     }
     binder_apply(&a->binder, &a->tasks, result);
@@ -703,7 +716,7 @@ static void on_welcome(struct agent *a, const struct wire_view *view)
     pthread_mutex_unlock(&a->summary_lock);
     scan(a, TASKS_FULL, &result);
     a->sampler.last_ms = a->sampler.last_ms == 0 ? now : a->sampler.last_ms;
-    a->report_at_ms = now + jittered(a, a->report_ms);
+    a->report_at_ms = again(a, now, (uint32_t)jittered(a, a->report_ms));
     if (welcome.topology_wanted && a->about.topology_digest[0] != '\0')
         send_topology(a);
 }
@@ -1021,7 +1034,6 @@ static bool is_stopped(const struct agent *a)
 static void look_if_stopped(struct agent *a, uint64_t now)
 {
     bool stopped = is_stopped(a);
-    a->stopped_at_ms = now + STOPPED_MS;
     if (stopped && a->phase != PHASE_STOPPED && a->phase != PHASE_DISMISSED) {
         log_info("the step is suspended: it takes no part until it is resumed");
         end_loans(a);
@@ -1078,7 +1090,7 @@ static uint64_t next_event(const struct agent *a)
     if (watching(a))
         lower(&at, a->scan_at_ms);
     if (concerned(a))
-        lower(&at, a->stopped_at_ms);
+        lower(&at, a->tick_at_ms);
     lower(&at, a->locks_at_ms);
     if (a->phase == PHASE_MANAGED)
         lower(&at, a->silent_at_ms);
@@ -1093,14 +1105,32 @@ static void lease_over(struct agent *a)
     go_home(a, "no word from a controller for the length of a lease");
 }
 
+/* Threads that were announced are scanned for in a moment. */
+static void scan_announced(struct agent *a, bool announced)
+{
+    if (announced)
+        lower(&a->scan_at_ms, clock_monotonic_ms() + ANNOUNCE_MS);
+}
+
+/* Those that tell so often how far they are that they are not waited for. */
+static void hear_clients(struct agent *a)
+{
+    bool announced = false;
+    clients_hear(&a->clients, &a->tasks, &announced);
+    scan_announced(a, announced);
+}
+
 static void timers(struct agent *a)
 {
     struct bind_result result;
     uint64_t now = clock_monotonic_ms();
     if (now >= a->lease_until_ms)
         lease_over(a);
-    if (concerned(a) && now >= a->stopped_at_ms)
+    if (concerned(a) && now >= a->tick_at_ms) {
+        a->tick_at_ms = with_tick(a, now + TICK_MS);
         look_if_stopped(a, now);
+        hear_clients(a);
+    }
     if ((a->phase == PHASE_GREETING || a->phase == PHASE_WELCOMING) && now >= a->phase_deadline_ms)
         lose(a, "no answer in time");
     if (now >= a->locks_at_ms)
@@ -1113,7 +1143,7 @@ static void timers(struct agent *a)
         scan(a, TASKS_FULL, &result);
     if (a->phase == PHASE_MANAGED && now >= a->report_at_ms) {
         report(a);
-        a->report_at_ms = now + a->report_ms;
+        a->report_at_ms = again(a, now, a->report_ms);
     }
 }
 
@@ -1136,8 +1166,7 @@ static void client_work(struct agent *a, const struct pollfd *fds, unsigned n)
     describe(a, &greet);
     clients_ready(&a->clients, fds, n, &a->tasks, &greet, &announced);
     msg_client_change_free(&greet);
-    if (announced)
-        lower(&a->scan_at_ms, clock_monotonic_ms() + ANNOUNCE_MS);
+    scan_announced(a, announced);
 }
 
 static void wait_and_work(struct agent *a)
@@ -1147,7 +1176,7 @@ static void wait_and_work(struct agent *a)
     fds[1] = (struct pollfd){.fd = a->link.fd, .events = link_events(&a->link)};
     fds[2] = (struct pollfd){.fd = a->credential != NULL ? credential_fd(a->credential) : -1,
                              .events = POLLIN};
-    unsigned n = clients_poll(&a->clients, fds + 3);
+    unsigned n = clients_poll(&a->clients, !concerned(a), fds + 3);
     struct pollfd *loans = fds + 3 + n;
     unsigned nloans = loans_poll(&a->loans, loans);
     int ready = poll(fds, 3 + n + nloans, timeout_until(next_event(a)));

@@ -18,6 +18,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define HEARINGS_MAX 64u /* of a client at a time */
+
 /* ---- the socket's place ---- */
 
 int clients_path(const char *rundir, const char *node, uint32_t job, uint32_t step, char *path,
@@ -308,14 +310,15 @@ static void hear_frame(struct clients *c, struct client *client, const struct wi
         client->stale = true;
 }
 
-static void hear(struct clients *c, struct client *client, const struct tasks *tasks,
+/* One buffer's worth. Whether there may be more. */
+static bool hear(struct clients *c, struct client *client, const struct tasks *tasks,
                  bool *announced)
 {
-    ssize_t n =
-        recv(client->fd, client->in + client->in_length, sizeof client->in - client->in_length, 0);
+    size_t room = sizeof client->in - client->in_length;
+    ssize_t n = recv(client->fd, client->in + client->in_length, room, 0);
     if (n <= 0) {
         client->stale = n == 0 || (errno != EAGAIN && errno != EINTR);
-        return;
+        return false;
     }
     client->in_length += (size_t)n;
     size_t used = 0;
@@ -334,15 +337,28 @@ static void hear(struct clients *c, struct client *client, const struct tasks *t
     }
     client->in_length -= used;
     memmove(client->in, client->in + used, client->in_length);
+    return (size_t)n == room && !client->stale;
 }
 
-unsigned clients_poll(const struct clients *c, struct pollfd *fds)
+/* What has gathered since they were last heard, within bounds: the rest is heard next time. */
+void clients_hear(struct clients *c, const struct tasks *tasks, bool *announced)
+{
+    for (unsigned i = 0; i < c->n; i++) {
+        bool more = c->list[i]->told;
+        for (unsigned reads = 0; more && reads < HEARINGS_MAX; reads++)
+            more = hear(c, c->list[i], tasks, announced);
+    }
+    sweep(c);
+}
+
+unsigned clients_poll(const struct clients *c, bool chatty, struct pollfd *fds)
 {
     unsigned n = 0;
     if (c->listener >= 0)
         fds[n++] = (struct pollfd){.fd = c->listener, .events = POLLIN};
     for (unsigned i = 0; i < c->n; i++)
-        fds[n++] = (struct pollfd){.fd = c->list[i]->fd, .events = POLLIN};
+        fds[n++] = (struct pollfd){.fd = chatty || !c->list[i]->told ? c->list[i]->fd : -1,
+                                   .events = POLLIN};
     return n;
 }
 
@@ -353,7 +369,7 @@ void clients_ready(struct clients *c, const struct pollfd *fds, unsigned n,
     unsigned first = c->listener >= 0 ? 1 : 0, before = c->n;
     for (unsigned i = first; i < n; i++)
         if (fds[i].revents != 0)
-            hear(c, c->list[i - first], tasks, announced);
+            (void)hear(c, c->list[i - first], tasks, announced);
     if (first == 1 && (fds[0].revents & POLLIN) != 0) {
         accept_clients(c, tasks);
         tell_some(c, before, greet);

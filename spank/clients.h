@@ -66,8 +66,15 @@ int clients_leftovers(const char *rundir);
 void clients_init(struct clients *c, int listener, uid_t uid);
 void clients_free(struct clients *c);
 
-/* Fill entries for poll(), at most CLIENTS_MAX + 1; returns how many. */
-unsigned clients_poll(const struct clients *c, struct pollfd *fds);
+/*
+ * Fill entries for poll(), at most CLIENTS_MAX + 1; returns how many. With chatty false, those that
+ * report their progress, which they do many times a second, wake nobody: they are heard by
+ * clients_hear().
+ */
+unsigned clients_poll(const struct clients *c, bool chatty, struct pollfd *fds);
+
+/* Hear, without waiting, those that report their progress; as clients_ready(). */
+void clients_hear(struct clients *c, const struct tasks *tasks, bool *announced);
 
 /*
  * Handle what poll() found in the same entries. tasks: the inventory to check peers against and to
