@@ -14,6 +14,8 @@
 struct cal_voice {
     bool quiet;
 };
+/* Why something is not measured; said always. */
+void cal_missing(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cal_say(const struct cal_voice *voice, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -136,19 +136,19 @@ void cal_gpu(const struct cal_voice *voice, double seconds, struct pred_calibrat
     pid_t child;
 
     if (!find_program(path, sizeof(path))) {
-        cal_say(voice, "GPU: not measured, " PROGRAM
-                       " is not installed (adloader was built without CUDA)");
+        cal_missing("GPU: not measured, " PROGRAM
+                    " is not installed (adloader was built without CUDA)");
         return;
     }
     child = start(path, seconds, voice->quiet, &fd);
     if (child < 0) {
-        cal_say(voice, "GPU: not measured, %s cannot be started: %s", path, strerror(errno));
+        cal_missing("GPU: not measured, %s cannot be started: %s", path, strerror(errno));
         return;
     }
     length = collect(fd, text, sizeof(text), seconds + PATIENCE_S);
     close(fd);
     if (length < 0) {
-        cal_say(voice, "GPU: not measured, the driver did not answer in time");
+        cal_missing("GPU: not measured, the driver did not answer in time");
         (void)kill(child, SIGKILL);
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -156,7 +156,7 @@ void cal_gpu(const struct cal_voice *voice, double seconds, struct pred_calibrat
     if (length < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return; /* it said why, or died */
     if (pred_kv_parse(text, (size_t)length, FIELDS, &found, error, sizeof(error)) != 0)
-        cal_say(voice, "GPU: " PROGRAM " printed nonsense: %s", error);
+        cal_missing("GPU: " PROGRAM " printed nonsense: %s", error);
     else
         take(&found, out);
 }

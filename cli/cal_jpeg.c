@@ -278,7 +278,7 @@ void cal_jpeg(const struct cal_voice *voice, unsigned threads, double seconds,
     if (n > 0)
         fit(voice, points, n, out);
     else
-        cal_say(voice, "  could not be measured: no memory");
+        cal_missing("  could not be measured: no memory");
     for (unsigned i = 0; i < PICTURES; i++)
         free(pictures[i].data);
 }

@@ -145,7 +145,7 @@ static void measure(const struct cal_voice *voice, struct folder *folder, double
         double rate = cal_parallel(&work, AT_ONCE[i], seconds / 4);
 
         if (isnan(rate)) {
-            cal_say(voice, "  %2u at once: a read failed", AT_ONCE[i]);
+            cal_missing("  %2u at once: a read failed", AT_ONCE[i]);
             continue;
         }
         cal_say(voice, "  %2u at once %8.0f reads/s %8.1f MB/s", AT_ONCE[i], rate,
@@ -165,7 +165,7 @@ void cal_storage(const struct cal_voice *voice, const char *path, double seconds
     char *full;
 
     if (folder == NULL || !open_folder(path, folder)) {
-        cal_say(voice, "storage: %s cannot be read: %s", path, strerror(errno));
+        cal_missing("storage: %s cannot be read: %s", path, strerror(errno));
         free(folder);
         return;
     }
@@ -174,7 +174,7 @@ void cal_storage(const struct cal_voice *voice, const char *path, double seconds
             folder->direct ? ""
                            : "; this file system cannot bypass the page cache, which may help");
     if (folder->n == 0) {
-        cal_say(voice, "  not measured: no files of at least %u KiB in it", BLOCK >> 10);
+        cal_missing("  not measured: no files of at least %u KiB in it", BLOCK >> 10);
     } else {
         measure(voice, folder, seconds, out);
         full = realpath(path, NULL);

@@ -35,6 +35,16 @@ void cal_say(const struct cal_voice *voice, const char *format, ...)
     fputc('\n', stderr);
 }
 
+void cal_missing(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
 static void cpu_name(char *text, size_t size)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -181,13 +191,33 @@ static int print_json(const struct pred_calibration *c, const char *file)
     return status;
 }
 
+/* What was not measured now, from before. False: none of it was measured. */
+static bool keep_old(struct pred_calibration *fresh, const struct pred_calibration *old)
+{
+    double *now[] = {&fresh->jpeg_rate, &fresh->memory_bytes_per_s, &fresh->storage_bytes_per_s,
+                     &fresh->gpus};
+    const double before[] = {old->jpeg_rate, old->memory_bytes_per_s, old->storage_bytes_per_s,
+                             old->gpus};
+    bool any = false;
+
+    for (size_t i = 0; i < sizeof(now) / sizeof(now[0]); i++)
+        if (isnan(*now[i]))
+            *now[i] = before[i];
+        else
+            any = true;
+    return any;
+}
+
 /* A part of the time for each; what was measured before and is not measured now is kept. */
 static int measure(const struct cli *cli, double seconds, unsigned threads,
                    struct pred_calibration *c)
 {
     const struct cal_voice voice = {.quiet = cli->json};
     const char *folder = cli_value(cli, "folder");
+    struct pred_calibration fresh = *c;
     bool wrong = false;
+
+    fresh.jpeg_rate = fresh.memory_bytes_per_s = fresh.storage_bytes_per_s = fresh.gpus = NAN;
     bool jpeg = wants(cli, "jpeg", &wrong), memory = wants(cli, "memory", &wrong);
     bool storage = wants(cli, "storage", &wrong), gpu = wants(cli, "gpu", &wrong);
 
@@ -195,15 +225,20 @@ static int measure(const struct cli *cli, double seconds, unsigned threads,
         return cli_usage_error(cli,
                                "--only takes jpeg, memory, storage and gpu, separated by commas");
     if (jpeg)
-        cal_jpeg(&voice, threads, 0.45 * seconds, c);
+        cal_jpeg(&voice, threads, 0.45 * seconds, &fresh);
     if (memory)
-        cal_memory(&voice, threads, 0.1 * seconds, c);
+        cal_memory(&voice, threads, 0.1 * seconds, &fresh);
     if (storage && folder != NULL)
-        cal_storage(&voice, folder, 0.2 * seconds, c);
+        cal_storage(&voice, folder, 0.2 * seconds, &fresh);
     else if (storage)
-        cal_say(&voice, "storage: not measured, --folder names one with data to read");
+        cal_missing("storage: not measured, --folder names one with data to read");
     if (gpu)
-        cal_gpu(&voice, 0.25 * seconds, c);
+        cal_gpu(&voice, 0.25 * seconds, &fresh);
+    if (!keep_old(&fresh, c)) {
+        cli_error("nothing of what was asked for could be measured");
+        return CLI_FAILURE;
+    }
+    *c = fresh;
     return CLI_OK;
 }
 

@@ -201,11 +201,19 @@ static void print_rates(FILE *out, struct json_object *member)
     double demand = doc_number(member, "demand_cores");
     char text[64];
 
-    if (!isnan(now)) {
+    if (doc_number(member, "loader_cores") == 0) {
+        label(out, "predicted");
+        fputs("not predicted: it has no core for its loaders alone, and they run on the main "
+              "threads' cores\n",
+              out);
+    } else if (!isnan(now)) {
+        double with_own =
+            doc_number(member, "own_loader_cores") == 0 ? NAN : doc_number(member, "rate_own");
+
         label(out, "predicted");
         fprintf(out, "%.1f %s", now, unit);
         snprintf(text, sizeof(text), " %s with its own cores", unit);
-        const char *before = amount(out, "; ", doc_number(member, "rate_own"), 1, text);
+        const char *before = amount(out, "; ", with_own, 1, text);
         snprintf(text, sizeof(text), " %s with an even split", unit);
         (void)amount(out, before, doc_number(member, "rate_even"), 1, text);
         if (!isnan(error))

@@ -486,6 +486,17 @@ static int print_declared_json(const struct inputs *in, const struct pred_curve 
     return status;
 }
 
+/* Without one of these the curve would be made of defaults alone. */
+static bool describes_training(const struct cli *cli)
+{
+    static const char *const words[] = {"model", "profile", "flops", "gpu-rate", "core-rate"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (cli_value(cli, words[i]) != NULL)
+            return true;
+    return false;
+}
+
 static int predict_declared(const struct cli *cli, struct inputs *in)
 {
     struct pred_curve curve;
@@ -493,6 +504,11 @@ static int predict_declared(const struct cli *cli, struct inputs *in)
 
     if (status != CLI_OK)
         return status;
+    if (!describes_training(cli))
+        return cli_usage_error(cli,
+                               "which training? Give --model NAME (and --gpu), --profile NAME, "
+                               "--flops and --params, or the rates --gpu-rate and --core-rate; "
+                               "--job JOB asks for a running one");
     make_title(cli, in);
     if (pred_curve_static(&in->job, in->cores, &curve) != 0) {
         if (errno == EINVAL)

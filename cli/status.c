@@ -370,6 +370,37 @@ int status_print(struct json_object *document, FILE *out)
     return print_members(members, out);
 }
 
+/* Is what was asked for not there at all? Then says so in a sentence. */
+static bool says_unknown(struct json_object *document, const struct status_filter *filter,
+                         char *text, size_t size)
+{
+    if (filter->node != NULL && doc_count(doc_member(document, "nodes")) == 0)
+        (void)snprintf(text, size,
+                       "no node %s is known; nodes are, while a step with --adloader "
+                       "runs there",
+                       filter->node);
+    else if (filter->job != NULL && doc_count(doc_member(document, "members")) == 0)
+        (void)snprintf(text, size, "no running step of job %s with --adloader is known%s%s",
+                       filter->job, filter->node != NULL ? " on node " : "",
+                       filter->node != NULL ? filter->node : "");
+    else
+        return false;
+    return true;
+}
+
+/* With --json, the document says it, too. */
+static int refuse_unknown(const struct cli *cli, struct json_object *document, const char *text)
+{
+    struct json_object *sentence = cli->json ? json_object_new_string(text) : NULL;
+
+    if (sentence != NULL && json_object_object_add(document, "error", sentence) != 0)
+        json_object_put(sentence);
+    if (cli->json)
+        (void)cli_print_json(document);
+    cli_error("%s; 'adloader status' lists all", text);
+    return CLI_FAILURE;
+}
+
 static int run(const struct cli *cli)
 {
     struct client_address address;
@@ -386,7 +417,9 @@ static int run(const struct cli *cli)
         cli_error("%s", error);
         return CLI_FAILURE;
     }
-    if (cli->json) {
+    if (says_unknown(document, &filter, error, sizeof(error))) {
+        status = refuse_unknown(cli, document, error);
+    } else if (cli->json) {
         status = cli_print_json(document);
     } else if (status_print(document, stdout) == 0) {
         status = CLI_OK;

@@ -65,8 +65,11 @@ is $status 2 "a precision that the GPU has not"
 predict --flops 8e9 --params 25e6 --gpu a100 --batch 64
 is $status 0 "a model of one's own"
 predict
-is $status 0 "nothing known at all"
-like "$out" "unknown" "which it says"
+is $status 2 "nothing said of the training"
+like "$err" "--model NAME.*--profile.*--gpu-rate.*--job" "what is needed"
+is "$out" "" "and no curve from nothing"
+predict --gpus 4 --batch 8
+is $status 2 "numbers that describe no training"
 
 # refusals
 for bad in "--cores 0" "--cores 1.5" "--cores 99999" "--beta 1" "--cache-hit 2" "--gpus -1" "--flops nan" \
@@ -77,7 +80,7 @@ for bad in "--cores 0" "--cores 1.5" "--cores 99999" "--beta 1" "--cache-hit 2" 
 done
 predict --tables "$work"
 is $status 1 "tables that are not there"
-predict --plot /nowhere/p.svg
+predict --gpu-rate 755 --plot /nowhere/p.svg
 is $status 1 "a picture that cannot be written"
 predict --calibration "$work/none"
 is $status 1 "a calibration that is not there"
@@ -99,8 +102,18 @@ call calibrate --seconds 1 --only storage --folder "$work/state" --json
 is $status 0 "calibrate storage alone"
 is "$(printf "%.4f" "$(field jpeg_images_per_s_per_core)")" "$rate" "keeps what was measured before"
 like "$(field storage_bytes_per_s)" "^[1-9]" "and adds storage"
+before=$(cat "$work/state/calibration/"* 2>/dev/null)
+call calibrate --only storage --seconds 1 --json
+is $status 1 "the only part asked for could not be measured"
+like "$err" "storage: not measured, --folder" "with the reason, also with --json"
+like "$err" "nothing of what was asked for could be measured" "and what that means"
+is "$(cat "$work/state/calibration/"* 2>/dev/null)" "$before" "and nothing is written"
+call calibrate --only storage,memory --seconds 1
+is $status 0 "one of two could be"
+like "$err" "storage: not measured" "and the other is named"
 call calibrate --only gpu --seconds 1
-is $status 0 "without a GPU, or with: no failure"
+[ $status -eq 0 ] || printf '%s\n' "$err" | tr '\n' ' ' | grep -q "GPU: not measured.*nothing of what"
+result $? "with a GPU a success, without one a failure with the reason"
 call calibrate --only disk
 is $status 2 "an unknown part"
 call calibrate --only memory --seconds 0.5 --output /nowhere/x
