@@ -422,6 +422,55 @@ static void progress_of_the_application_is_passed_on(void **state)
     assert_true(fabs(busy_s - 4) < 0.01);
 }
 
+static void say_progress(int fd, double samples)
+{
+    struct wire_writer frame = {0};
+    assert_int_equal(
+        msg_client_progress_write(&frame, &(struct msg_client_progress){.samples = samples}), 0);
+    assert_int_equal(send(fd, frame.data, frame.length, 0), (ssize_t)frame.length);
+    wire_writer_free(&frame);
+}
+
+/* Who tells ten times a second how far it is shall not wake the agent as often. */
+static void frequent_progress_is_heard_without_being_waited_for(void **state)
+{
+    struct clients clients;
+    struct tasks nobody = {0};
+    struct msg_client_change greet = {0};
+    struct pollfd fds[CLIENTS_MAX + 1];
+    double samples, wait_s, busy_s;
+    bool announced = false;
+    int ends[2];
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    clients_init(&clients, -1, getuid());
+    clients.list[clients.n++] = calloc(1, sizeof **clients.list);
+    assert_non_null(clients.list[0]);
+    clients.list[0]->fd = ends[0];
+
+    assert_int_equal(clients_poll(&clients, false, fds), 1);
+    assert_int_equal(fds[0].fd, ends[0]); /* it may announce loaders: waited for */
+    say_progress(ends[1], 10);
+    fds[0].revents = POLLIN;
+    clients_ready(&clients, fds, 1, &nobody, &greet, &announced);
+    assert_int_equal(clients_poll(&clients, false, fds), 1);
+    assert_int_equal(fds[0].fd, -1);
+    assert_int_equal(clients_poll(&clients, true, fds), 1);
+    assert_int_equal(fds[0].fd, ends[0]);
+
+    for (double total = 11; total <= 40; total++) /* more than fits into one buffer */
+        say_progress(ends[1], total);
+    clients_hear(&clients, &nobody, &announced);
+    clients_progress(&clients, &samples, &wait_s, &busy_s);
+    assert_true(fabs(samples - 40) < 0.01);
+    assert_false(announced);
+
+    (void)close(ends[1]);
+    clients_hear(&clients, &nobody, &announced);
+    assert_int_equal(clients.n, 0);
+    clients_free(&clients);
+}
+
 static void a_stranger_is_turned_away(void **state)
 {
     struct scene *s = scene_ready(state);
@@ -600,6 +649,7 @@ int main(void)
         SCENE(an_announced_thread_is_a_loader),
         SCENE(reports_tell_loaders_from_the_rest),
         SCENE(progress_of_the_application_is_passed_on),
+        cmocka_unit_test(frequent_progress_is_heard_without_being_waited_for),
         SCENE(a_stranger_is_turned_away),
         SCENE(an_unconfined_step_is_never_bound),
         SCENE(many_tasks_that_come_and_go),
