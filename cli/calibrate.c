@@ -110,13 +110,10 @@ static int state_folder(const struct cli *cli, char *path, size_t size)
 /* So that nothing is measured for a minute and then lost. */
 static int check_writable(const char *path)
 {
-    char folder[PATH_BYTES];
-
-    (void)snprintf(folder, sizeof(folder), "%s", path);
-    if (access(dirname(folder), W_OK | X_OK) == 0)
+    if (replacefile_ready(path))
         return CLI_OK;
-    cli_error("%s cannot be written: %s: %s; --output names another place", path, folder,
-              strerror(errno));
+    cli_error("%s cannot be written: %s; --output names another place", path,
+              replacefile_error(errno));
     return CLI_FAILURE;
 }
 
@@ -262,10 +259,6 @@ static int run(const struct cli *cli)
     status = output_path(cli, host, path, sizeof(path));
     if (status != CLI_OK)
         return status;
-    if (!replacefile_allowed(path)) {
-        cli_error("cannot write %s: %s", path, replacefile_error(errno));
-        return CLI_FAILURE;
-    }
     if (pred_calibration_read(&c, path, error, sizeof(error)) != 0 && errno != ENOENT)
         cli_error("%s; it is written anew", error);
     snprintf(c.node, sizeof(c.node), "%.*s", PRED_NAME_MAX - 1, host);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +23,18 @@ bool replacefile_allowed(const char *path)
         return false;
     }
     return true;
+}
+
+bool replacefile_ready(const char *path)
+{
+    char folder[PATH_MAX];
+    int n = snprintf(folder, sizeof(folder), "%s", path);
+
+    if (n < 0 || (size_t)n >= sizeof(folder)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return replacefile_allowed(path) && access(dirname(folder), W_OK | X_OK) == 0;
 }
 
 static int write_all(int fd, const uint8_t *data, size_t length)

@@ -16,6 +16,12 @@
 bool replacefile_allowed(const char *path);
 
 /*
+ * Would replacefile() find path replaceable and its folder writable? For those who ask before long
+ * work; nothing is made. errno: as above, or of the folder.
+ */
+bool replacefile_ready(const char *path);
+
+/*
  * Write data beside path, in a new file that only its owner may write and all may read, and rename
  * it over path; durable: after an fsync. 0, or -1 with errno as above or of what failed, and
  * nothing is left beside it.

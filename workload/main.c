@@ -5,7 +5,9 @@
 #include "dataset.h"
 #include "log.h"
 #include "options.h"
+#include "summary.h"
 #include "trainer.h"
+#include "world.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -46,6 +48,7 @@ static int make_data(const struct dataset_config *config)
 static int run(struct run_options *options)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct world world;
     sigset_t set;
 
     if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 ||
@@ -53,6 +56,10 @@ static int run(struct run_options *options)
         log_error("cannot set up signals: %s", strerror(errno));
         return 1;
     }
+    if (world_find(options->rank, options->ranks, options->master, &world) < 0)
+        return 2;
+    if (summary_check(options->json, world.rank) < 0) /* not after hours of training */
+        return 1;
     return trainer_run(options);
 }
 

@@ -5,6 +5,7 @@
 
 #include "files.h"
 #include "log.h"
+#include "replacefile.h"
 
 #include <errno.h>
 #include <math.h>
@@ -314,6 +315,27 @@ static int write_text(const char *pattern, unsigned rank, const char *text)
     return rc;
 }
 
+static bool writes(const char *pattern, unsigned rank)
+{
+    return pattern != NULL && (rank == 0 || strstr(pattern, "%r") != NULL);
+}
+
+int summary_check(const char *pattern, unsigned rank)
+{
+    char *name;
+    bool ready;
+
+    if (!writes(pattern, rank) || strcmp(pattern, "-") == 0)
+        return 0;
+    name = file_name(pattern, rank);
+    ready = name != NULL && replacefile_ready(name);
+    if (!ready)
+        log_error("summary: --json %s cannot be written: %s", name != NULL ? name : pattern,
+                  replacefile_error(name != NULL ? errno : ENOMEM));
+    free(name);
+    return ready ? 0 : -1;
+}
+
 int summary_write(const struct summary *summary)
 {
     const char *pattern = summary->options->json;
@@ -321,7 +343,7 @@ int summary_write(const struct summary *summary)
     const char *text;
     int rc;
 
-    if (pattern == NULL || (summary->world->rank != 0 && strstr(pattern, "%r") == NULL))
+    if (!writes(pattern, summary->world->rank))
         return 0;
     root = build(summary);
     text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_SPACED |

@@ -40,6 +40,10 @@ struct rank_figures summary_figures(const struct totals *from, const struct tota
 /* CPU seconds of the process since its start. */
 double summary_cpu_seconds(void);
 
+/* Can this rank write what --json asks it for? Before a run; 0, or -1 with the reason in the log.
+ */
+int summary_check(const char *pattern, unsigned rank);
+
 /* Write what options->json asks for, if this rank is to. 0, or -1 with the reason in the log. */
 int summary_write(const struct summary *summary);
 

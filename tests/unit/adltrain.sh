@@ -172,7 +172,14 @@ ADLOADER_WORKERS=3 call run --data "$data" --batch 4 --gpu-rate 4000 --steps 2 -
     --crop 64 --json "$json" --quiet
 like "$(cat "$json")" '"loader_cores": \[ \[ [0-9.]+, 3, ' "ADLOADER_WORKERS is followed"
 
-call run --data "$data" --batch 4 --gpu-rate 4000 --steps 2 --json /nowhere/at/all --quiet
+# a training that would take longer than the test: it must not begin
+call run --data "$data" --batch 4 --gpu-rate 4000 --seconds 100000 --json /dev/null --quiet
+is $status 1 "a summary onto a device is refused before the start"
+[ -c /dev/null ]
+result $? "and the device is left alone"
+call run --data "$data" --batch 4 --gpu-rate 4000 --seconds 100000 --json "$work/none/%r.json" --quiet
+is $status 1 "a folder that is not there, too"
+call run --data "$data" --batch 4 --gpu-rate 4000 --seconds 100000 --json /nowhere/at/all --quiet
 is $status 1 "a summary that cannot be written is an error"
 like "$err" "/nowhere/at/all" "which is named"
 
