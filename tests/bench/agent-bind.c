@@ -151,11 +151,25 @@ static void await_frame(int type)
     }
 }
 
+static pid_t owner; /* of the folder; its children leave it alone */
+
+/* Also at a failure's exit. */
+static void remove_folder(void)
+{
+    if (getpid() != owner)
+        return;
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
 static void listen_here(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (mkdtemp(directory) == NULL)
         die("mkdtemp");
+    owner = getpid();
+    if (atexit(remove_folder) != 0)
+        die("atexit");
     snprintf(path, sizeof path, "%s/ctld", directory);
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -446,8 +460,6 @@ int main(int argc, char **argv)
         log_set_level(LOG_LEVEL_WARNING);
         listen_here();
         int status = move_program((unsigned)atoi(argv[2]), argv + 3);
-        unlink(path);
-        rmdir(directory);
         return status;
     }
     if (argc > 1 && strcmp(argv[1], "churn") == 0) {
@@ -455,8 +467,6 @@ int main(int argc, char **argv)
         log_set_level(LOG_LEVEL_WARNING);
         listen_here();
         churn(argv[0], argc > 2 ? (unsigned)atoi(argv[2]) : 10000);
-        unlink(path);
-        rmdir(directory);
         return 0;
     }
     unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 64;
@@ -475,7 +485,5 @@ int main(int argc, char **argv)
     measure(argv[0], 't', n, rounds, seconds);
     if (n <= PROCESSES_LIMIT)
         measure(argv[0], 'w', n, rounds, seconds);
-    unlink(path);
-    rmdir(directory);
     return 0;
 }

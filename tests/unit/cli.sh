@@ -10,7 +10,7 @@ data=$ADL_SRCDIR/tests/unit/data/cli
 work=$(mktemp -d "${TMPDIR:-/tmp}/adl-cli.XXXXXX") || exit 99
 fake_pid=
 munged_pid=
-trap 'stop_fake; [ -z "$munged_pid" ] || kill "$munged_pid"; rm -rf "$work"' EXIT
+trap 'stop_fake; [ -z "$munged_pid" ] || { kill "$munged_pid"; wait "$munged_pid"; }; rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 unset ADLOADER_CONTROLLER
 
