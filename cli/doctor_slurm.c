@@ -125,15 +125,6 @@ static void check_proctrack(struct doctor *d)
                    "%s: loaders are found by parentage, those that daemonise are not", type);
 }
 
-static void check_contain_spank(struct doctor *d)
-{
-    if (doctor_slurm_lists(d, "SlurmdParameters", "contain_spank"))
-        doctor_say(d, DOCTOR_PROBLEM, "contain_spank",
-                   "take contain_spank out of SlurmdParameters in slurm.conf",
-                   "SlurmdParameters has contain_spank, which ends the plugin's thread with each "
-                   "call: no step is managed");
-}
-
 void doctor_check_slurm(struct doctor *d)
 {
     ask_version(d);
@@ -145,7 +136,6 @@ void doctor_check_slurm(struct doctor *d)
         return;
     check_boundary(d);
     check_proctrack(d);
-    check_contain_spank(d);
 }
 
 /* ---- the job's record ---------------------------------------------------------------------- */

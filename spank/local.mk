@@ -12,6 +12,7 @@ libadl_spank_la_SOURCES = \
 	spank/cpulock.c spank/cpulock.h \
 	spank/cpuset.c spank/cpuset.h \
 	spank/credential.c spank/credential.h \
+	spank/executor.c spank/executor.h \
 	spank/exported.c spank/exported.h \
 	spank/launch.c spank/launch.h \
 	spank/link.c spank/link.h \
@@ -32,6 +33,7 @@ libadl_spank_la_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS) -fvisibility=hidden
 
 plugin_LTLIBRARIES += spank_adloader.la
 spank_adloader_la_SOURCES = \
+	spank/contained.h \
 	spank/plugin.c \
 	spank/remote.c spank/remote.h \
 	spank/submit.c spank/submit.h \

@@ -6,7 +6,9 @@
 #include "agent.h"
 #include "clients.h"
 #include "clock.h"
+#include "contained.h"
 #include "cpubind.h"
+#include "executor.h"
 #include "launch.h"
 #include "log.h"
 #include "own.h"
@@ -18,7 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define JOIN_MS   250u /* the longest that a step's end may be held up */
+#define JOIN_MS   250u /* the longest that the end of a thread may hold up the step's */
+#define HANDED_MS 10u  /* the longest that a helper process waits for slurmstepd's own thread */
 #define ENV_SIZE  1024
 #define RANKS_MAX 4096u
 
@@ -36,8 +39,19 @@ static struct {
     unsigned exited;
     char socket[CLIENTS_PATH_MAX]; /* "" none */
     bool socket_made;
+    char *cores;         /* S_STEP_ALLOC_CORES, NULL unknown */
+    unsigned cpus_given; /* S_JOB_NCPUS */
     struct agent *agent;
+    /* for callbacks in helper processes; NULL: this Slurm makes none, or there is no thread.
+     * What it runs reads and sets what is above; from being handed the start it alone does. */
+    struct executor *executor;
 } step;
+
+/* contain_spank: this callback runs in a helper process that shares our memory, see executor.h. */
+static bool contained(void)
+{
+    return getpid() != step.pid;
+}
 
 /* ---- what Slurm knows ---- */
 
@@ -213,7 +227,11 @@ void remote_init_post_opt(spank_t spank)
     if (step.ranks == NULL) {
         log_warning("no memory for a list of the tasks: the step takes no part");
         step.on = false;
+        return;
     }
+    /* whether callbacks will be contained shows only in the first that is */
+    if (CONTAINED_POSSIBLE && (step.executor = executor_start()) == NULL)
+        log_debug("no thread for callbacks in helper processes: %s", strerror(errno));
 }
 
 /*
@@ -286,16 +304,22 @@ void remote_task_init(spank_t spank)
 
 /* ---- the tasks start ---- */
 
-static void judge_confinement(spank_t spank)
+/* What Slurm says that it gave the step. */
+static void read_grant(spank_t spank)
 {
-    struct msg_register *m = &step.about;
-    struct own_grant grant = {.threads_per_core = 1};
     char *cores = NULL;
     uint16_t ncpus = 0;
-    if (spank_get_item(spank, S_STEP_ALLOC_CORES, &cores) == ESPANK_SUCCESS)
-        grant.abstract_cores = cores;
+    if (spank_get_item(spank, S_STEP_ALLOC_CORES, &cores) == ESPANK_SUCCESS && cores != NULL)
+        step.cores = strdup(cores);
     if (spank_get_item(spank, S_JOB_NCPUS, &ncpus) == ESPANK_SUCCESS)
-        grant.cpus = ncpus;
+        step.cpus_given = ncpus;
+}
+
+static void judge_confinement(void)
+{
+    struct msg_register *m = &step.about;
+    struct own_grant grant = {.abstract_cores = step.cores, .cpus = step.cpus_given};
+    const char *cores = step.cores != NULL ? step.cores : "?";
     long first = cpus_next(&m->own, 0);
     grant.threads_per_core = own_threads_per_core("", first >= 0 ? (unsigned)first : 0);
     long machine = sysconf(_SC_NPROCESSORS_ONLN);
@@ -306,10 +330,9 @@ static void judge_confinement(spank_t spank)
         log_warning("the tasks may run on CPUs %s, which is more than Slurm gave the step (cores "
                     "%s, %u CPUs): its CPUs are not known and it only watches; use "
                     "TaskPlugin=task/affinity or task/cgroup",
-                    list, cores != NULL ? cores : "?", (unsigned)ncpus);
+                    list, cores, step.cpus_given);
     else
-        log_debug("own CPUs %s (Slurm says cores %s, %u CPUs)", list, cores != NULL ? cores : "?",
-                  (unsigned)ncpus);
+        log_debug("own CPUs %s (Slurm says cores %s, %u CPUs)", list, cores, step.cpus_given);
 }
 
 static int make_socket(void)
@@ -324,13 +347,14 @@ static int make_socket(void)
     return fd;
 }
 
-static void start_agent(spank_t spank)
+/* In slurmstepd itself: threads, descriptors and paths are to be its own. */
+static void start_agent(void)
 {
     if (own_read(step.ranks, step.nranks, &step.about.own) < 0) {
         log_info("the masks of the tasks cannot be read: %s", strerror(errno));
         return;
     }
-    judge_confinement(spank);
+    judge_confinement();
     struct agent_step start = {.args = step.args,
                                .about = step.about,
                                .ranks = step.ranks,
@@ -344,19 +368,40 @@ static void start_agent(spank_t spank)
     }
 }
 
+/*
+ * A helper process hands the start over. It waits a moment, so that the client socket is there and
+ * the masks have been read before the tasks run; later does no harm.
+ */
+static void have_agent_started(void)
+{
+    if (step.executor == NULL) {
+        log_warning("the agent cannot be started: callbacks run in helper processes "
+                    "(contain_spank), and there is no thread to start it in slurmstepd");
+        step.on = false;
+        return;
+    }
+    if (!executor_run(step.executor, start_agent, HANDED_MS))
+        log_debug("the agent is started later: %s", strerror(errno));
+}
+
+static void all_forked(spank_t spank)
+{
+    read_grant(spank);
+    if (contained()) {
+        have_agent_started();
+        return;
+    }
+    start_agent();
+    if (step.executor != NULL)
+        executor_dismiss(step.executor);
+}
+
 void remote_task_post_fork(spank_t spank)
 {
     pid_t pid = -1;
     launch_end(); /* an extern step has no user's part */
-    if (!step.on || step.agent != NULL || step.nranks == step.tasks)
+    if (!step.on || step.nranks == step.tasks)
         return;
-    if (getpid() != step.pid) {
-        /* contain_spank: this is a helper process that shares our memory; a thread would not
-         * outlive it */
-        log_warning("callbacks run in a helper process (contain_spank): no agent is started");
-        step.on = false;
-        return;
-    }
     if (spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS || pid <= 0) {
         log_info("a task has no process id: no agent is started");
         step.on = false;
@@ -364,7 +409,7 @@ void remote_task_post_fork(spank_t spank)
     }
     step.ranks[step.nranks++].pid = pid;
     if (step.nranks == step.tasks)
-        start_agent(spank);
+        all_forked(spank);
 }
 
 /* ---- the tasks end ---- */
@@ -409,13 +454,23 @@ static void tell_user(void)
         tell_what_was_seen(name, &s);
 }
 
-void remote_task_exit(spank_t spank)
+static void all_ended(void)
 {
-    (void)spank;
-    if (!step.on || step.agent == NULL || ++step.exited != step.tasks)
+    if (step.agent == NULL)
         return;
     tell_user();
     agent_leave(step.agent);
+}
+
+void remote_task_exit(spank_t spank)
+{
+    (void)spank;
+    if (!step.on || step.nranks != step.tasks || ++step.exited != step.tasks)
+        return;
+    if (!contained())
+        all_ended();
+    else if (!executor_run(step.executor, all_ended, HANDED_MS))
+        log_debug("the agent is told of the end later: %s", strerror(errno));
 }
 
 static void leave_behind(void)
@@ -424,12 +479,26 @@ static void leave_behind(void)
     log_to_sink(log_to_nobody);
 }
 
+static void free_step(void)
+{
+    for (size_t i = 0; i < step.nranks; i++)
+        cpus_free(&step.ranks[i].home);
+    free(step.ranks);
+    free(step.cores);
+    cpus_free(&step.about.own);
+    memset(&step, 0, sizeof step);
+}
+
 void remote_exit(spank_t spank)
 {
     (void)spank;
     launch_end();
     if (!step.here)
         return;
+    if (step.executor != NULL && !executor_join(step.executor, JOIN_MS)) {
+        leave_behind(); /* what it may be using is left, too */
+        return;
+    }
     if (step.socket_made && unlink(step.socket) < 0 && errno != ENOENT)
         log_debug("%s cannot be removed: %s", step.socket, strerror(errno));
     if (step.agent != NULL) {
@@ -437,9 +506,5 @@ void remote_exit(spank_t spank)
         if (!agent_join(step.agent, JOIN_MS))
             leave_behind();
     }
-    for (size_t i = 0; i < step.nranks; i++)
-        cpus_free(&step.ranks[i].home);
-    free(step.ranks);
-    cpus_free(&step.about.own);
-    memset(&step, 0, sizeof step);
+    free_step();
 }

@@ -229,8 +229,6 @@ call
 like "$out" "^ok: task plugin: TaskPlugin=task/affinity" "task/affinity alone will do"
 slurm ProctrackType=proctrack/pgid
 finds warning "process tracking: proctrack/pgid.*set ProctrackType" "proctrack/pgid"
-slurm SlurmdParameters=config_overrides,contain_spank
-finds problem "contain_spank: .*no step is managed; take contain_spank out" "contain_spank"
 slurm AccountingStorageType=accounting_storage/none
 finds warning "accounting: .*not slurmdbd" "records without slurmdbd"
 slurm
