@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define STACK_BYTES (256u * 1024u) /* as the agent's: what is run here was run by Slurm's threads  \
-                                    */
+#define STACK_BYTES (256u * 1024u) /* as the agent's */
+* /
 #define QUEUE_MAX 4u
 
-struct executor {
+    struct executor {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t handed; /* to the thread: work, or the dismissal */
