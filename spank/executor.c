@@ -10,10 +10,9 @@
 #include <time.h>
 
 #define STACK_BYTES (256u * 1024u) /* as the agent's */
-* /
-#define QUEUE_MAX 4u
+#define QUEUE_MAX   4u
 
-    struct executor {
+struct executor {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t handed; /* to the thread: work, or the dismissal */
