@@ -14,6 +14,10 @@ TESTS += tests/unit/test_cli tests/unit/cli.sh tests/unit/doctor.sh tests/unit/e
 EXTRA_DIST += tests/unit/tap.sh tests/unit/cli.sh tests/unit/doctor.sh tests/unit/etc.sh tests/unit/man.sh \
 	tests/unit/data/cli/status.json tests/unit/data/cli/explain.json
 
+# what make install leaves, and that programs find the library there
+TESTS += tests/unit/install.sh
+EXTRA_DIST += tests/unit/install.sh
+
 # predictor
 check_PROGRAMS += tests/unit/test_predictor_learner tests/unit/test_predictor_terms \
 	tests/unit/test_predictor_files tests/unit/test_predictor_fit
