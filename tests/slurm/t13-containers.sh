@@ -45,7 +45,8 @@ kinds_at_once=0
 plugin='JobContainerType=job_container/tmpfs'
 ((version < 2511)) || plugin='NamespaceType=namespace/tmpfs'
 
-private() { srun "${as[@]}" -n1 sh -c "sleep 1; touch /tmp/adl-private-$$; exit 3"; }
+mark=/tmp/adl-private-$$-$RANDOM$RANDOM # $$ is always 1 here
+private() { srun "${as[@]}" -n1 sh -c "sleep 1; touch $mark; exit 3"; }
 batch_private() { sbatch "${as[@]}" --wait --chdir=/ -n1 -o /dev/null --wrap 'srun sleep 1.5; exit 4'; }
 
 # What is assigned reaches the loaders there.
@@ -80,7 +81,7 @@ contained() { # SUFFIX STEPS-OF-SRUN STEPS-OF-SBATCH CLUSTER-WORDS...
     kind "srun in a private /tmp$suffix" "$alone" private
     kind "sbatch and srun in a private /tmp$suffix" "$batch" batch_private
     kinds_end
-    tap_true "nothing of it is seen outside" test ! -e "/tmp/adl-private-$$"
+    tap_true "nothing of it is seen outside" test ! -e "$mark"
     [[ ! $suffix ]] || loaders_move "$suffix"
     test_clean_up
     mkdir -p "$ADL_KEPT_DIR" && : >"$ADL_KEPT_DIR/.adloader-cluster" && cp -r "$test_dir/log" "$ADL_KEPT_DIR"
