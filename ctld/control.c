@@ -19,7 +19,8 @@
 #include <string.h>
 
 #define TICK_MS         100u /* while something may become due soon, */
-#define IDLE_TICK_MS    500u /* else */
+#define IDLE_TICK_MS    500u /* else, at most: */
+#define LEASE_TICKS     8u   /* so many times a lease silence is looked for */
 #define SETTLE_CAP_MS   2000u
 #define SETTLE_EXTRA_MS 200u     /* after each registration while settling */
 #define RUN_NS          2000000u /* of the loop's time for decisions at a stretch */
@@ -34,7 +35,7 @@ static struct timeval milliseconds(uint64_t ms)
 
 /* ---- when to look for what is due ---------------------------------------------------------- */
 
-/* Does anything wait for a moment that is worth meeting? Leases are long enough to be met late. */
+/* Does anything wait for a moment that is worth meeting? The end of a lease may be met late. */
 static bool expects_something(const struct control *control)
 {
     return !TAILQ_EMPTY(&control->waiting) || !TAILQ_EMPTY(&control->later) ||
@@ -46,8 +47,10 @@ static void arm_tick(struct control *control, unsigned ms)
     struct timeval wait = milliseconds(ms);
 
     control->tick_at_ms = clock_monotonic_ms() + ms;
-    if (evtimer_add(control->tick, &wait) < 0)
-        log_error("cannot arm a timer: what becomes due is not noticed");
+    if (evtimer_add(control->tick, &wait) == 0)
+        return;
+    control->tick_at_ms = UINT64_MAX; /* the next that waits arms it */
+    log_error("cannot arm a timer: what becomes due is noticed late");
 }
 
 /* Something waits for a moment from now on. A tick that comes earlier is not put off. */
@@ -139,6 +142,7 @@ static void try_again(struct ctld *ctld, struct node *node)
     if (node->queue != NODE_IDLE)
         return;
     node->due_ms = clock_monotonic_ms() + RETRY_MS;
+    tick_soon(&ctld->control);
     set_queue(&ctld->control, node, NODE_LATER);
 }
 
@@ -468,6 +472,13 @@ static void look_for_stall(struct ctld *ctld, uint64_t now)
     settle_after_start(ctld, now);
 }
 
+static unsigned idle_tick_ms(const struct ctld *ctld)
+{
+    unsigned ms = ctld->conf->lease_ms / LEASE_TICKS;
+
+    return ms < TICK_MS ? TICK_MS : ms > IDLE_TICK_MS ? IDLE_TICK_MS : ms;
+}
+
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
     struct ctld *ctld = arg;
@@ -480,7 +491,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
     look_for_ghosts(ctld, now);
     look_for_due(ctld, now);
     session_look_for_silent(ctld, now);
-    arm_tick(&ctld->control, expects_something(&ctld->control) ? TICK_MS : IDLE_TICK_MS);
+    arm_tick(&ctld->control, expects_something(&ctld->control) ? TICK_MS : idle_tick_ms(ctld));
 }
 
 /* ---- settling ------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +169,22 @@ static int fail(char *error, unsigned long size, const char *what, const char *p
     return -1;
 }
 
+/* Empty, or a number and nothing else: whatever else the path names is not overwritten. */
+static bool is_pid_file(int fd)
+{
+    struct stat st;
+    char text[32];
+    ssize_t length;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size >= (off_t)sizeof(text))
+        return false;
+    length = pread(fd, text, sizeof(text) - 1, 0);
+    if (length < 0)
+        return false;
+    text[length] = '\0';
+    return strspn(text, "0123456789 \n") == (size_t)length;
+}
+
 int daemon_pid_file(struct daemon *daemon, const char *path, char *error, unsigned long error_size)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -186,6 +203,14 @@ int daemon_pid_file(struct daemon *daemon, const char *path, char *error, unsign
             (void)snprintf(error, error_size, "another controller holds the pid file %s", path);
         else
             (void)fail(error, error_size, "lock", path);
+        (void)close(fd);
+        return -1;
+    }
+    if (!is_pid_file(fd)) {
+        (void)snprintf(error, error_size,
+                       "PidFile %s holds something else than a process id: it is left alone; name "
+                       "another file, or remove it",
+                       path);
         (void)close(fd);
         return -1;
     }

@@ -122,7 +122,7 @@ struct agent {
     uint32_t reports;
     struct worktime scans, reporting; /* what they take */
     double cpu_limit;                 /* cores, by quota; NAN none */
-    uint64_t random;
+    uint64_t random, tick_phase;      /* agents that start together do not tick together */
 };
 
 /* ---- small things ---- */
@@ -146,8 +146,7 @@ static uint64_t jittered(struct agent *a, uint64_t ms)
 /* The moment nearest to at_ms at which the agent is awake anyway. */
 static uint64_t with_tick(const struct agent *a, uint64_t at_ms)
 {
-    uint64_t phase = a->started_ms % TICK_MS;
-    return (at_ms - phase + TICK_MS / 2) / TICK_MS * TICK_MS + phase;
+    return (at_ms - a->tick_phase + TICK_MS / 2) / TICK_MS * TICK_MS + a->tick_phase;
 }
 
 /* When something is done again that is done every interval_ms. */
@@ -957,11 +956,27 @@ static void note_progress(struct agent *a, const struct msg_report *m)
     pthread_mutex_unlock(&a->summary_lock);
 }
 
+/* Threads that were announced are scanned for in a moment. */
+static void scan_announced(struct agent *a, bool announced)
+{
+    if (announced)
+        lower(&a->scan_at_ms, clock_monotonic_ms() + ANNOUNCE_MS);
+}
+
+/* Those that tell so often how far they are that they are not waited for. */
+static void hear_clients(struct agent *a)
+{
+    bool announced = false;
+    clients_hear(&a->clients, &a->tasks, &announced);
+    scan_announced(a, announced);
+}
+
 static void report(struct agent *a)
 {
     struct msg_report m = {.gpu_busy = nvml_busy(a->nvml)};
     struct wire_writer frame = {0};
     uint64_t now = clock_monotonic_ms(), from_ns = clock_monotonic_ns();
+    hear_clients(a); /* it is to be as new as the rest */
     binder_check(&a->binder, &a->tasks, now);
     sampler_take(&a->sampler, &a->tasks, now, boot_ms(), &m);
     clients_progress(&a->clients, &m.samples, &m.wait_s, &m.busy_s);
@@ -1105,21 +1120,6 @@ static void lease_over(struct agent *a)
     go_home(a, "no word from a controller for the length of a lease");
 }
 
-/* Threads that were announced are scanned for in a moment. */
-static void scan_announced(struct agent *a, bool announced)
-{
-    if (announced)
-        lower(&a->scan_at_ms, clock_monotonic_ms() + ANNOUNCE_MS);
-}
-
-/* Those that tell so often how far they are that they are not waited for. */
-static void hear_clients(struct agent *a)
-{
-    bool announced = false;
-    clients_hear(&a->clients, &a->tasks, &announced);
-    scan_announced(a, announced);
-}
-
 static void timers(struct agent *a)
 {
     struct bind_result result;
@@ -1186,12 +1186,13 @@ static void wait_and_work(struct agent *a)
     }
     if (ready <= 0)
         return;
-    loan_work(a, loans, nloans); /* first: the end of a loan does not wait */
-    if (fds[1].fd >= 0 && fds[1].revents != 0)
+    client_work(a, fds + 3,
+                n); /* before what tells clients: those that are gone are dropped then */
+    loan_work(a, loans, nloans);
+    if (fds[1].fd >= 0 && fds[1].fd == a->link.fd && fds[1].revents != 0)
         link_work(a, fds[1].revents);
     if (fds[2].fd >= 0 && fds[2].revents != 0)
         credential_work(a);
-    client_work(a, fds + 3, n);
 }
 
 static void release(struct agent *a)
@@ -1272,6 +1273,7 @@ static struct agent *create(const struct agent_step *step)
     a->started_ms = clock_monotonic_ms();
     a->random = ((uint64_t)getpid() << 32) ^ clock_monotonic_ns() ^ step->about.job;
     a->random = a->random != 0 ? a->random : 1;
+    a->tick_phase = jittered(a, 4 * TICK_MS) % TICK_MS;
     a->backoff_ms = BACKOFF_MIN_MS;
     a->lease_ms = DEFAULT_LEASE_MS;
     a->report_ms = a->scan_ms = DEFAULT_REPORT_MS;

@@ -68,8 +68,8 @@ void clients_free(struct clients *c);
 
 /*
  * Fill entries for poll(), at most CLIENTS_MAX + 1; returns how many. With chatty false, those that
- * report their progress, which they do many times a second, wake nobody: they are heard by
- * clients_hear().
+ * report their progress, which they do many times a second, wake nobody: what they say, new loaders included, is
+ * heard by clients_hear().
  */
 unsigned clients_poll(const struct clients *c, bool chatty, struct pollfd *fds);
 

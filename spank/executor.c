@@ -6,19 +6,25 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define STACK_BYTES (256u * 1024u) /* as the agent's */
 #define QUEUE_MAX   4u
+#define LOOK_NS     300000L /* between two looks whether work is done */
 
+/*
+ * A helper may be killed at any moment. So none waits for a condition, whose other users would then
+ * wait for it; nobody waits for the lock without limit but the thread; and neither is destroyed.
+ */
 struct executor {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t handed; /* to the thread: work, or the dismissal */
-    pthread_cond_t done;   /* from it */
     void (*queue[QUEUE_MAX])(void);
-    unsigned nhanded, ndone; /* in all; number n is at n modulo QUEUE_MAX */
+    unsigned nhanded;  /* in all; number n is at n modulo QUEUE_MAX */
+    atomic_uint ndone; /* of them */
     bool dismissed;
 };
 
@@ -37,27 +43,12 @@ static void *run(void *argument)
         work();
         pthread_mutex_lock(&e->lock);
         e->ndone++;
-        pthread_cond_broadcast(&e->done);
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
 }
 
 /* ---- start ---- */
-
-/* Deadlines by the monotonic clock. */
-static int init_done(pthread_cond_t *done)
-{
-    pthread_condattr_t attributes;
-    int rc = pthread_condattr_init(&attributes);
-    if (rc != 0)
-        return rc;
-    rc = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    if (rc == 0)
-        rc = pthread_cond_init(done, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-    return rc;
-}
 
 static int start_thread(struct executor *e)
 {
@@ -76,14 +67,6 @@ static int start_thread(struct executor *e)
     return rc;
 }
 
-static void release(struct executor *e)
-{
-    (void)pthread_cond_destroy(&e->done);
-    (void)pthread_cond_destroy(&e->handed);
-    (void)pthread_mutex_destroy(&e->lock);
-    free(e);
-}
-
 struct executor *executor_start(void)
 {
     struct executor *e = calloc(1, sizeof *e);
@@ -91,12 +74,12 @@ struct executor *executor_start(void)
         return NULL;
     (void)pthread_mutex_init(&e->lock, NULL);
     (void)pthread_cond_init(&e->handed, NULL);
-    int rc = init_done(&e->done);
-    if (rc == 0)
-        rc = start_thread(e);
+    int rc = start_thread(e);
     if (rc == 0)
         return e;
-    release(e);
+    (void)pthread_cond_destroy(&e->handed);
+    (void)pthread_mutex_destroy(&e->lock);
+    free(e);
     errno = rc;
     return NULL;
 }
@@ -116,49 +99,69 @@ static struct timespec in_ms(clockid_t clock, unsigned ms)
     return at;
 }
 
-/* Wait until number n is done; with the lock. An error of pthread_cond_timedwait(). */
-static int wait_done(struct executor *e, unsigned n, unsigned ms)
+static bool lock_within(struct executor *e, unsigned ms)
 {
-    struct timespec until = in_ms(CLOCK_MONOTONIC, ms);
-    int rc = 0;
-    while (rc == 0 && (int)(e->ndone - n) <= 0)
-        rc = pthread_cond_timedwait(&e->done, &e->lock, &until);
-    return rc;
+    struct timespec until = in_ms(CLOCK_REALTIME, ms);
+    return pthread_mutex_timedlock(&e->lock, &until) == 0;
 }
 
-bool executor_run(struct executor *e, void (*work)(void), unsigned ms)
+/* Put work into the queue as number *n. 0 or an error's number. */
+static int hand(struct executor *e, void (*work)(void), unsigned ms, unsigned *n)
 {
-    int rc;
-    pthread_mutex_lock(&e->lock);
+    int rc = 0;
+    if (!lock_within(e, ms))
+        return ETIMEDOUT;
     if (e->dismissed) {
         rc = ESHUTDOWN;
     } else if (e->nhanded - e->ndone == QUEUE_MAX) {
         rc = ENOBUFS;
     } else {
-        unsigned n = e->nhanded++;
-        e->queue[n % QUEUE_MAX] = work;
+        *n = e->nhanded++;
+        e->queue[*n % QUEUE_MAX] = work;
         pthread_cond_signal(&e->handed);
-        rc = wait_done(e, n, ms);
     }
     pthread_mutex_unlock(&e->lock);
+    return rc;
+}
+
+static bool is_over(const struct timespec *until)
+{
+    struct timespec now = {0, 0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec > until->tv_sec ||
+           (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec);
+}
+
+bool executor_run(struct executor *e, void (*work)(void), unsigned ms)
+{
+    struct timespec until = in_ms(CLOCK_MONOTONIC, ms), pause = {0, LOOK_NS};
+    unsigned n = 0;
+    int rc = hand(e, work, ms, &n);
+    while (rc == 0 && (int)(e->ndone - n) <= 0) {
+        if (is_over(&until))
+            rc = ETIMEDOUT;
+        else
+            (void)nanosleep(&pause, NULL);
+    }
     errno = rc;
     return rc == 0;
 }
 
-void executor_dismiss(struct executor *e)
+bool executor_dismiss(struct executor *e, unsigned ms)
 {
-    pthread_mutex_lock(&e->lock);
+    if (!lock_within(e, ms))
+        return false;
     e->dismissed = true;
     pthread_cond_signal(&e->handed);
     pthread_mutex_unlock(&e->lock);
+    return true;
 }
 
 bool executor_join(struct executor *e, unsigned ms)
 {
-    executor_dismiss(e);
     struct timespec until = in_ms(CLOCK_REALTIME, ms);
-    if (pthread_timedjoin_np(e->thread, NULL, &until) != 0)
+    if (!executor_dismiss(e, ms) || pthread_timedjoin_np(e->thread, NULL, &until) != 0)
         return false;
-    release(e);
+    free(e);
     return true;
 }

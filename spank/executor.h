@@ -26,8 +26,11 @@ struct executor *executor_start(void);
  */
 bool executor_run(struct executor *executor, void (*work)(void), unsigned ms);
 
-/* It ends when it has done what it was handed. Does not wait; may be called again. */
-void executor_dismiss(struct executor *executor);
+/*
+ * It ends when it has done what it was handed, which is not waited for. May be called again. False:
+ * a helper that was killed holds it, and it never ends.
+ */
+bool executor_dismiss(struct executor *executor, unsigned ms);
 
 /*
  * Dismiss it and wait for its end until ms have passed; in the process that started it. True: it

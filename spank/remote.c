@@ -393,7 +393,7 @@ static void all_forked(spank_t spank)
     }
     start_agent();
     if (step.executor != NULL)
-        executor_dismiss(step.executor);
+        (void)executor_dismiss(step.executor, HANDED_MS); /* it may wait for the step's end, too */
 }
 
 void remote_task_post_fork(spank_t spank)
@@ -496,7 +496,9 @@ void remote_exit(spank_t spank)
     if (!step.here)
         return;
     if (step.executor != NULL && !executor_join(step.executor, JOIN_MS)) {
-        leave_behind(); /* what it may be using is left, too */
+        if (step.agent != NULL)
+            agent_leave(step.agent);
+        leave_behind(); /* what they may be using is left, too */
         return;
     }
     if (step.socket_made && unlink(step.socket) < 0 && errno != ENOENT)

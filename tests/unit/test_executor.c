@@ -167,7 +167,7 @@ static void dismissed_it_ends_its_work_and_takes_no_more(void **state)
 {
     (void)state;
     assert_false(executor_run(scene.executor, wait_at_gate, IMPATIENT_MS));
-    executor_dismiss(scene.executor);
+    assert_true(executor_dismiss(scene.executor, PATIENT_MS));
     run_from_helper(append_b, PATIENT_MS);
     assert_false(scene.done);
     assert_int_equal(scene.error, ESHUTDOWN);
@@ -179,6 +179,33 @@ static void dismissed_it_ends_its_work_and_takes_no_more(void **state)
     assert_non_null(scene.executor);
 }
 
+/* Slurm kills helpers with the rest of a step: nobody may wait for one that is gone. */
+static void a_helper_that_is_killed_holds_nobody_up(void **state)
+{
+    (void)state;
+    char *stack = malloc(HELPER_STACK);
+    assert_non_null(stack);
+    for (unsigned i = 0; i < 20; i++) {
+        int status = 0;
+        scene.work = wait_at_gate;
+        scene.ms = PATIENT_MS;
+        pid_t pid = clone(helper, stack + HELPER_STACK, CLONE_VM | SIGCHLD, NULL);
+        assert_true(pid > 0);
+        usleep(3000); /* by then it mostly waits */
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(sem_post(&scene.gate), 0);
+        run_from_helper(note_process, PATIENT_MS);
+        assert_true(scene.done);
+        if (strlen(scene.order) > 8)
+            scene.order[0] = '\0';
+        while (sem_trywait(&scene.gate) == 0) /* killed before it handed over */
+            ;
+    }
+    free(stack);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(descriptors_are_this_processs, begin, end),
         cmocka_unit_test_setup_teardown(who_cannot_wait_does_not_and_the_order_is_kept, begin, end),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses, begin, end),
+        cmocka_unit_test_setup_teardown(a_helper_that_is_killed_holds_nobody_up, begin, end),
         cmocka_unit_test_setup_teardown(dismissed_it_ends_its_work_and_takes_no_more, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
