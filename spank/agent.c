@@ -17,6 +17,7 @@
 #include "nvml.h"
 #include "quota.h"
 #include "sample.h"
+#include "thread.h"
 #include "worktime.h"
 
 #include <errno.h>
@@ -1298,31 +1299,13 @@ static struct agent *create(const struct agent_step *step)
     return NULL;
 }
 
-/* Start the thread with every signal blocked: none of the host's signals is ours to take. */
-static int start_thread(struct agent *a)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int rc = pthread_attr_init(&attributes);
-    if (rc != 0)
-        return rc;
-    sigfillset(&all);
-    rc = pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    if (rc == 0 && (rc = pthread_sigmask(SIG_SETMASK, &all, &before)) == 0) {
-        rc = pthread_create(&a->thread, &attributes, run, a);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    (void)pthread_attr_destroy(&attributes);
-    return rc;
-}
-
 struct agent *agent_start(const struct agent_step *step)
 {
     struct agent *a = create(step);
     if (a == NULL)
         return NULL;
     a->clients.listener = step->listener;
-    int rc = start_thread(a);
+    int rc = thread_start(&a->thread, STACK_BYTES, run, a);
     if (rc == 0)
         return a;
     a->clients.listener = -1;

@@ -3,6 +3,8 @@
 
 #include "credential.h"
 
+#include "thread.h"
+
 #include <errno.h>
 #include <munge.h>
 #include <pthread.h>
@@ -76,21 +78,6 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Detached, since nobody may have to wait for it; signals are as blocked as the caller's. */
-static int start_thread(struct credential *c)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    int rc = pthread_attr_init(&attributes);
-    if (rc != 0)
-        return rc;
-    if ((rc = pthread_attr_setstacksize(&attributes, STACK_BYTES)) == 0 &&
-        (rc = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED)) == 0)
-        rc = pthread_create(&thread, &attributes, run, c);
-    (void)pthread_attr_destroy(&attributes);
-    return rc;
-}
-
 struct credential *credential_start(const void *payload, size_t length, const char *munge_socket)
 {
     int saved;
@@ -109,7 +96,7 @@ struct credential *credential_start(const void *payload, size_t length, const ch
     if (c->done >= 0 && c->socket != NULL && c->payload != NULL) {
         memcpy(c->payload, payload, length);
         atomic_store(&c->users, 2);
-        errno = start_thread(c);
+        errno = thread_start(NULL, STACK_BYTES, run, c);
         if (errno == 0)
             return c;
         atomic_store(&c->users, 1);

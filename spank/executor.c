@@ -3,9 +3,10 @@
 
 #include "executor.h"
 
+#include "thread.h"
+
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -50,23 +51,6 @@ static void *run(void *argument)
 
 /* ---- start ---- */
 
-static int start_thread(struct executor *e)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int rc = pthread_attr_init(&attributes);
-    if (rc != 0)
-        return rc;
-    sigfillset(&all);
-    rc = pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    if (rc == 0 && (rc = pthread_sigmask(SIG_SETMASK, &all, &before)) == 0) {
-        rc = pthread_create(&e->thread, &attributes, run, e);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    (void)pthread_attr_destroy(&attributes);
-    return rc;
-}
-
 struct executor *executor_start(void)
 {
     struct executor *e = calloc(1, sizeof *e);
@@ -74,7 +58,7 @@ struct executor *executor_start(void)
         return NULL;
     (void)pthread_mutex_init(&e->lock, NULL);
     (void)pthread_cond_init(&e->handed, NULL);
-    int rc = start_thread(e);
+    int rc = thread_start(&e->thread, STACK_BYTES, run, e);
     if (rc == 0)
         return e;
     (void)pthread_cond_destroy(&e->handed);

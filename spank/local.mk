@@ -27,6 +27,7 @@ libadl_spank_la_SOURCES = \
 	spank/stepgroup.c spank/stepgroup.h \
 	spank/steprecord.c spank/steprecord.h \
 	spank/tasks.c spank/tasks.h \
+	spank/thread.c spank/thread.h \
 	spank/threadmasks.c spank/threadmasks.h \
 	spank/worktime.c spank/worktime.h
 libadl_spank_la_CFLAGS = $(AM_CFLAGS) $(MUNGE_CFLAGS) -fvisibility=hidden

@@ -4,12 +4,12 @@
 #include "nvml.h"
 
 #include "log.h"
+#include "thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,26 +168,6 @@ static void *run(void *argument)
 
 /* ---- from outside ---- */
 
-static int start_thread(struct nvml *n)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, before;
-    int rc = pthread_attr_init(&attributes);
-    if (rc != 0)
-        return rc;
-    sigfillset(&all);
-    rc = pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    if (rc == 0)
-        rc = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (rc == 0 && (rc = pthread_sigmask(SIG_SETMASK, &all, &before)) == 0) {
-        rc = pthread_create(&thread, &attributes, run, n);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    (void)pthread_attr_destroy(&attributes);
-    return rc;
-}
-
 struct nvml *nvml_start(const char *library, const char (*gpus)[MSG_GPU_MAX], unsigned ngpus)
 {
     struct nvml *n = ngpus > 0 ? calloc(1, sizeof *n) : NULL;
@@ -200,7 +180,7 @@ struct nvml *nvml_start(const char *library, const char (*gpus)[MSG_GPU_MAX], un
     memcpy(n->gpus, gpus, n->ngpus * sizeof n->gpus[0]);
     atomic_init(&n->busy, (double)NAN);
     atomic_init(&n->users, 2);
-    int rc = start_thread(n);
+    int rc = thread_start(NULL, STACK_BYTES, run, n);
     if (rc == 0)
         return n;
     log_debug("GPU use is not known: no thread for it: %s", strerror(rc));
