@@ -93,7 +93,7 @@ struct feed *feed_start(struct batches *queue, struct gpu *gpu, bool repeat)
     feed->queue = queue;
     feed->gpu = gpu;
     feed->repeat = repeat;
-    feed->threaded = gpu != NULL && gpu->ops->copies;
+    feed->threaded = gpu != NULL;
     if (!feed->threaded)
         return feed;
     rc = pthread_create(&feed->thread, NULL, bring, feed);
@@ -106,7 +106,7 @@ struct feed *feed_start(struct batches *queue, struct gpu *gpu, bool repeat)
     return feed;
 }
 
-/* The batch is with the GPU at once. */
+/* Without a GPU. */
 static int take_directly(struct feed *feed)
 {
     const struct batch *batch = batches_take(feed->queue);

@@ -1,6 +1,7 @@
 /*
  * What brings batches to the GPU: a thread (named adl-feed) that sends the next batch while the one
- * before is in work, so that copies hide behind computing. A GPU without copies needs no thread.
+ * before is in work, so that copies hide behind computing. Without a GPU there is no
+ * thread.
  */
 #ifndef ADLTRAIN_FEED_H
 #define ADLTRAIN_FEED_H

@@ -54,7 +54,6 @@ struct gpu;
 struct gpu_ops {
     const char *kind; /* "emulated" or "cuda" */
     bool sums;        /* exchange() sums the gradients itself: nobody else needs to */
-    bool copies;      /* copy() takes time: batches have to be sent ahead */
 
     /* Memory for batches from which the GPU copies fast. NULL functions: ordinary memory will do.
      */
@@ -86,7 +85,7 @@ struct gpu *gpu_emulated_open(const struct gpu_timeline *timeline, const struct 
 struct gpu *gpu_cuda_open(const struct gpu_work *work, const struct gpu_owner *owner);
 
 /* What the module exports under this name; the version guards against an older file. */
-#define GPU_MODULE_VERSION 1u
+#define GPU_MODULE_VERSION 2u
 #define GPU_MODULE_SYMBOL  "adltrain_gpu_module"
 struct gpu_module {
     unsigned version;

@@ -568,7 +568,6 @@ static void close_gpu(struct gpu *gpu)
 static const struct gpu_ops OPS = {
     .kind = "cuda",
     .sums = true,
-    .copies = true,
     .alloc = pin,
     .release = unpin,
     .make_id = make_id,
