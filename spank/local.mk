@@ -3,7 +3,7 @@
 # SPANK, which the tests use too.
 noinst_LTLIBRARIES += libadl_spank.la
 libadl_spank_la_SOURCES = \
-	spank/agent.c spank/agent.h \
+	spank/agent.c spank/agent.h spank/agent_place.c spank/agent_state.h spank/agent_talk.c \
 	spank/args.c spank/args.h \
 	spank/bind.c spank/bind.h \
 	spank/classify.c spank/classify.h \

@@ -37,7 +37,7 @@ struct member {
     struct cpus want, kept; /* kept: own ones that it does not lend */
 };
 
-/* Like spank/agent.c, but that it asks nobody to leave: that is for the agents' own tests. */
+/* Like spank/agent_place.c, but that it asks nobody to leave: that is for the agents' own tests. */
 static bool settle(struct member *m)
 {
     struct cpus shared = CPUS_EMPTY, foreign = CPUS_EMPTY, missing = CPUS_EMPTY;
