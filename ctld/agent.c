@@ -82,7 +82,7 @@ static struct member *member_for(struct session *session, const struct msg_regis
     return member;
 }
 
-static int fill(const struct ctld *ctld, struct member *member, const struct msg_register *r,
+static int fill(struct ctld *ctld, struct member *member, const struct msg_register *r,
                 uint64_t now)
 {
     member->uid = r->uid;
@@ -103,7 +103,7 @@ static int fill(const struct ctld *ctld, struct member *member, const struct msg
     if (member_set_hints(member, &r->hints) < 0)
         return -1;
     demand_load(member, r->state, recorder_load(member, r->state, r->state_length, now), now);
-    demand_know(member, ctld->known);
+    demand_know(member, ctld->known, &ctld->warned);
     return cpus_copy(&member->own, &r->own);
 }
 
@@ -391,7 +391,7 @@ void agent_gone(struct session *session, struct member *member)
     member_name(member, name, sizeof(name));
     if (session->goodbye) {
         ctld->releases++;
-        demand_teach(member, ctld->known);
+        demand_teach(member, ctld->known, &ctld->warned);
         log_info("%s on %s released", name, member->node->name);
     } else {
         ctld->losses++;

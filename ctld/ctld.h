@@ -11,6 +11,7 @@
 #include "registry.h"
 #include "role.h"
 #include "topostore.h"
+#include "warnonce.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -40,6 +41,7 @@ struct ctld {
     struct workers *auth; /* decode credentials */
     struct recorder *recorder;
     struct pred_known *known;  /* models, GPUs, calibrations, profiles */
+    struct warnonce warned;    /* of what is bad in those and in topologies */
     struct wire_writer writer; /* for one message at a time */
     uint64_t instance;
     uint64_t started_ms;

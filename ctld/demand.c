@@ -5,7 +5,6 @@
 
 #include "clock.h"
 #include "curvecap.h"
-#include "log.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,16 +25,6 @@ static void take_gpus(const struct member *member, struct pred_job *job)
     }
 }
 
-void demand_warn(const char *complaints)
-{
-    while (*complaints != '\0') {
-        size_t n = strcspn(complaints, "\n");
-
-        log_warning("%.*s", (int)n, complaints);
-        complaints += n + (complaints[n] == '\n');
-    }
-}
-
 /* Without a word about its model or data there is nothing to look up. */
 static bool says_something(const struct hints *hints)
 {
@@ -43,9 +32,9 @@ static bool says_something(const struct hints *hints)
            hints->data != HINTS_DATA_UNKNOWN;
 }
 
-void demand_know(struct member *member, const struct pred_known *known)
+void demand_know(struct member *member, const struct pred_known *known, struct warnonce *warned)
 {
-    char complaints[1024];
+    const struct pred_tell tell = {warnonce_log, warned};
 
     if (known == NULL || !says_something(member_hints(member)))
         return;
@@ -55,20 +44,18 @@ void demand_know(struct member *member, const struct pred_known *known)
     pred_job_init(member->declared);
     take_gpus(member, member->declared);
     pred_known_job(known, member_hints(member), member->uid, member->node->name,
-                   (double)clock_wall_s(), member->declared, complaints, sizeof(complaints));
-    demand_warn(complaints);
+                   (double)clock_wall_s(), member->declared, &tell);
 }
 
-void demand_teach(const struct member *member, const struct pred_known *known)
+void demand_teach(const struct member *member, const struct pred_known *known,
+                  struct warnonce *warned)
 {
-    char complaints[1024];
+    const struct pred_tell tell = {warnonce_log, warned};
 
     if (known == NULL)
         return;
     (void)pred_known_learn(known, member_hints(member), member->uid, member->node->name,
-                           member->ngpus, &member->learner, (double)clock_wall_s(), complaints,
-                           sizeof(complaints));
-    demand_warn(complaints);
+                           member->ngpus, &member->learner, (double)clock_wall_s(), &tell);
 }
 
 void demand_job(const struct member *member, struct pred_job *job)

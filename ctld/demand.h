@@ -9,17 +9,16 @@
 #include "msg.h"
 #include "predictor.h"
 #include "registry.h"
+#include "warnonce.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Look up what is known of the member's model, node and earlier runs, once, when it registers; and
- * keep what it taught when it ends. known may be NULL. */
-void demand_know(struct member *member, const struct pred_known *known);
-void demand_teach(const struct member *member, const struct pred_known *known);
-
-/* A line of the log for each line of complaints. */
-void demand_warn(const char *complaints);
+ * keep what it taught when it ends. known may be NULL; what is bad in it is told through warned. */
+void demand_know(struct member *member, const struct pred_known *known, struct warnonce *warned);
+void demand_teach(const struct member *member, const struct pred_known *known,
+                  struct warnonce *warned);
 
 /* What the hints and the registration say, and what was known. */
 void demand_job(const struct member *member, struct pred_job *job);

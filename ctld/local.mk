@@ -16,7 +16,8 @@ libadl_alloc_la_LIBADD = $(HWLOC_LIBS)
 # Pure parts of the controller that tests and tools use without it.
 noinst_LTLIBRARIES += libadl_ctld.la
 libadl_ctld_la_SOURCES = ctld/claims.c ctld/claims.h ctld/reconcile.c ctld/reconcile.h \
-	ctld/curvecap.c ctld/curvecap.h ctld/verdict.c ctld/verdict.h
+	ctld/curvecap.c ctld/curvecap.h ctld/verdict.c ctld/verdict.h \
+	ctld/warnonce.c ctld/warnonce.h
 
 # The job's record in Slurm's accounting: for the controller and the tool.
 noinst_LTLIBRARIES += libadl_record.la

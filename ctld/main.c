@@ -227,11 +227,10 @@ static void log_libevent(int severity, const char *text)
 /* What is not to be had of it is told and left unknown: it is no reason not to start. */
 static void know(struct ctld *ctld)
 {
-    char complaints[2048];
+    const struct pred_tell tell = {warnonce_log, &ctld->warned};
 
-    ctld->known = pred_known_new(ADL_DATADIR, ADL_SYSCONFDIR "/adloader", ctld->conf->state_dir,
-                                 complaints, sizeof(complaints));
-    demand_warn(complaints);
+    ctld->known =
+        pred_known_new(ADL_DATADIR, ADL_SYSCONFDIR "/adloader", ctld->conf->state_dir, &tell);
 }
 
 static int core_init(struct ctld *ctld, char *error, size_t error_size)
@@ -240,8 +239,8 @@ static int core_init(struct ctld *ctld, char *error, size_t error_size)
     ctld->started_ms = clock_monotonic_ms();
     ctld->base = event_base_new();
     if (ctld->base == NULL || registry_init(&ctld->registry) < 0 ||
-        (ctld->store = topostore_new(ctld->base, ctld->conf->state_dir, agent_topology_ready,
-                                     ctld)) == NULL ||
+        (ctld->store = topostore_new(ctld->base, ctld->conf->state_dir, &ctld->warned,
+                                     agent_topology_ready, ctld)) == NULL ||
         getrandom(&ctld->instance, sizeof(ctld->instance), 0) != sizeof(ctld->instance)) {
         (void)snprintf(error, error_size, "cannot start: %s", strerror(errno));
         return -1;

@@ -78,6 +78,7 @@ void reload_conf(struct ctld *ctld)
     conf_free(ctld->conf);
     ctld->conf = fresh;
     ctld->registry.conf_generation++;
+    warnonce_forget(&ctld->warned);
     log_set_level(fresh->log_level);
     ctld->slurm_uid = confcheck_user(fresh, warn);
     confcheck_suspect(fresh, &ctld->self, warn);

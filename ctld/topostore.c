@@ -35,6 +35,7 @@ struct asked { /* a digest that somebody was asked for, or that is being read */
 
 struct topostore {
     struct workers *workers;
+    struct warnonce *warned;
     topostore_ready ready;
     void *arg;
     int directory; /* -1: memory only */
@@ -338,6 +339,14 @@ static const char *add(struct topostore *store, const char *digest, struct topo 
     return NULL;
 }
 
+static void warn_unused(struct topostore *store, const char *digest, const char *trouble)
+{
+    char sentence[TOPO_DIGEST_MAX + 300];
+
+    (void)snprintf(sentence, sizeof(sentence), "topology %s is not used: %s", digest, trouble);
+    warnonce_log(store->warned, digest, sentence);
+}
+
 static void topology_read(struct work *work)
 {
     struct job *job = (struct job *)work;
@@ -351,7 +360,7 @@ static void topology_read(struct work *work)
         job->topo = NULL;
     }
     if (known == NULL && trouble != NULL)
-        log_warning("topology %s is not used: %s", job->digest, trouble);
+        warn_unused(store, job->digest, trouble);
     else if (known == NULL)
         store->ready(job->digest, store->arg);
     discard(work);
@@ -404,12 +413,13 @@ bool topostore_wants(struct topostore *store, const char *digest, uint64_t now_m
 }
 
 struct topostore *topostore_new(struct event_base *base, const char *state_dir,
-                                topostore_ready ready, void *arg)
+                                struct warnonce *warned, topostore_ready ready, void *arg)
 {
     struct topostore *store = calloc(1, sizeof(*store));
 
     if (store == NULL)
         return NULL;
+    store->warned = warned;
     store->ready = ready;
     store->arg = arg;
     store->directory = -1;

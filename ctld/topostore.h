@@ -9,6 +9,7 @@
 #define ADLOADER_TOPOSTORE_H
 
 #include "topo.h"
+#include "warnonce.h"
 
 #include <event2/event.h>
 #include <stdbool.h>
@@ -23,9 +24,10 @@ struct topostore;
 /* Called in the loop when a topology has become known: topostore_get() has it. */
 typedef void (*topostore_ready)(const char *digest, void *arg);
 
-/* state_dir may be "" or not usable: then memory only (said in the log). NULL with errno. */
+/* state_dir may be "" or not usable: then memory only (said in the log). Bad topologies are told
+ * through warned. NULL with errno. */
 struct topostore *topostore_new(struct event_base *base, const char *state_dir,
-                                topostore_ready ready, void *arg);
+                                struct warnonce *warned, topostore_ready ready, void *arg);
 void topostore_free(struct topostore *store);
 
 /* A reference to a topology that is in memory, or NULL. */

@@ -21,16 +21,13 @@ struct pred_known {
     char state[FOLDER_MAX]; /* "" none */
 };
 
-/* Appends a line to error. */
-static void tell(char *error, size_t size, const char *line)
+static void tell_of(const struct pred_tell *tell, const char *about, const char *sentence)
 {
-    size_t used = strlen(error);
-
-    if (used < size)
-        snprintf(error + used, size - used, "%s%s", used > 0 ? "\n" : "", line);
+    tell->tell(tell->arg, about, sentence);
 }
 
-static void read_own(struct pred_known *k, const char *own, bool models, char *error, size_t size)
+static void read_own(struct pred_known *k, const char *own, bool models,
+                     const struct pred_tell *tell)
 {
     char path[FOLDER_MAX + 16], line[512];
 
@@ -40,22 +37,21 @@ static void read_own(struct pred_known *k, const char *own, bool models, char *e
     if ((models ? pred_tables_read_models(&k->tables, path, line, sizeof(line))
                 : pred_tables_read_gpus(&k->tables, path, line, sizeof(line))) != 0 &&
         errno != ENOENT)
-        tell(error, size, line);
+        tell_of(tell, path, line);
 }
 
 struct pred_known *pred_known_new(const char *tables, const char *own, const char *state,
-                                  char *error, size_t size)
+                                  const struct pred_tell *tell)
 {
     struct pred_known *k = calloc(1, sizeof(*k));
     char line[512];
 
-    error[0] = '\0';
     if (k == NULL)
         return NULL;
     if (pred_tables_read(&k->tables, tables, line, sizeof(line)) != 0)
-        tell(error, size, line);
-    read_own(k, own, true, error, size);
-    read_own(k, own, false, error, size);
+        tell_of(tell, tables, line);
+    read_own(k, own, true, tell);
+    read_own(k, own, false, tell);
     if (strlen(state) < sizeof(k->state))
         memcpy(k->state, state, strlen(state) + 1);
     return k;
@@ -69,9 +65,9 @@ void pred_known_free(struct pred_known *known)
     free(known);
 }
 
-/* The node's calibration; false where there is none. */
+/* The node's calibration; false where there is none. tell NULL: it has been told already. */
 static bool read_calibration(const struct pred_known *k, const char *node,
-                             struct pred_calibration *c, char *error, size_t size)
+                             struct pred_calibration *c, const struct pred_tell *tell)
 {
     char path[FOLDER_MAX + 512], line[512];
 
@@ -81,8 +77,8 @@ static bool read_calibration(const struct pred_known *k, const char *node,
         return false;
     if (pred_calibration_read(c, path, line, sizeof(line)) == 0)
         return true;
-    if (errno != ENOENT)
-        tell(error, size, line);
+    if (errno != ENOENT && tell != NULL)
+        tell_of(tell, path, line);
     return false;
 }
 
@@ -115,20 +111,29 @@ static void shared_name(char *name)
 static void profile_gpu(const struct pred_known *k, const char *node, char *gpu, size_t size)
 {
     struct pred_calibration c;
-    char ignored[512] = "";
     const struct pred_gpu *known;
 
     gpu[0] = '\0';
-    if (!read_calibration(k, node, &c, ignored, sizeof(ignored)))
+    if (!read_calibration(k, node, &c, NULL))
         return;
     known = pred_tables_gpu_in(&k->tables, c.gpu);
     if (known != NULL)
         snprintf(gpu, size, "%s", known->name);
 }
 
+/* A profile that could not be read or written. That one was set aside happens once. */
+static void tell_of_profile(const struct pred_tell *tell, enum pred_stored stored, const char *verb,
+                            const char *name, const char *gpu, const char *sentence)
+{
+    char about[PRED_PROFILE_NAME + PRED_NAME_MAX + 32];
+
+    snprintf(about, sizeof(about), "%s profile %s@%s", verb, name, gpu);
+    tell_of(tell, stored == PRED_STORED_SET_ASIDE ? NULL : about, sentence);
+}
+
 static void apply_profile(const struct pred_known *k, const struct hints *hints, unsigned uid,
-                          const char *node, double now_s, struct pred_job *job, char *error,
-                          size_t size)
+                          const char *node, double now_s, struct pred_job *job,
+                          const struct pred_tell *tell)
 {
     char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX], name[PRED_PROFILE_NAME];
     struct pred_profile profile;
@@ -147,7 +152,7 @@ static void apply_profile(const struct pred_known *k, const struct hints *hints,
     if (stored == PRED_STORED_OK)
         pred_profile_apply(&profile, job->gpus, now_s, job);
     else if (stored != PRED_STORED_NONE)
-        tell(error, size, line);
+        tell_of_profile(tell, stored, "read", name, gpu, line);
 }
 
 /* What the job says of itself beats the tables. */
@@ -162,36 +167,43 @@ static void apply_hints(const struct hints *hints, struct pred_job *job)
     job->workers_max = hints->workers_max;
 }
 
+static void tell_of_model(const struct pred_tell *tell, const char *model)
+{
+    char sentence[HINTS_NAME_MAX + 64];
+
+    snprintf(sentence, sizeof(sentence), "model %s is in no table", model);
+    tell_of(tell, sentence, sentence);
+}
+
 void pred_known_job(const struct pred_known *k, const struct hints *hints, unsigned uid,
-                    const char *node, double now_s, struct pred_job *job, char *error, size_t size)
+                    const char *node, double now_s, struct pred_job *job,
+                    const struct pred_tell *tell)
 {
     struct pred_calibration calibration;
     struct pred_declared declared = {.data = hints->data, .precision = -1, .gpus = job->gpus};
 
-    error[0] = '\0';
-    if (read_calibration(k, node, &calibration, error, size)) {
+    if (read_calibration(k, node, &calibration, tell)) {
         declared.calibration = &calibration;
         declared.gpu = pred_tables_gpu_in(&k->tables, calibration.gpu);
     }
     if (hints->model[0] != '\0') {
         declared.model = pred_tables_model(&k->tables, hints->model);
         if (declared.model == NULL)
-            tell(error, size, "a model that is in no table");
+            tell_of_model(tell, hints->model);
     }
     (void)pred_declare(&declared, job); /* with the GPU's usual precision it cannot fail */
     apply_hints(hints, job);
-    apply_profile(k, hints, uid, node, now_s, job, error, size);
+    apply_profile(k, hints, uid, node, now_s, job, tell);
 }
 
 bool pred_known_learn(const struct pred_known *k, const struct hints *hints, unsigned uid,
                       const char *node, unsigned gpus, const struct pred_learner *learner,
-                      double now_s, char *error, size_t size)
+                      double now_s, const struct pred_tell *tell)
 {
     char folder[FOLDER_MAX + 16], line[512], gpu[PRED_NAME_MAX], name[PRED_PROFILE_NAME];
     struct pred_profile profile;
     enum pred_stored stored;
 
-    error[0] = '\0';
     profile_name(hints, uid, name, sizeof(name));
     if (k->state[0] == '\0' || name[0] == '\0')
         return false;
@@ -199,11 +211,11 @@ bool pred_known_learn(const struct pred_known *k, const struct hints *hints, uns
     snprintf(folder, sizeof(folder), "%s/" PRED_PROFILE_FOLDER, k->state);
     stored = pred_profile_read(folder, name, gpu, "", &profile, line, sizeof(line));
     if (stored == PRED_STORED_ERROR || stored == PRED_STORED_SET_ASIDE)
-        tell(error, size, line);
+        tell_of_profile(tell, stored, "read", name, gpu, line);
     if (stored == PRED_STORED_ERROR || !pred_profile_learn(&profile, learner, gpus, now_s))
         return false;
     if (pred_profile_write(folder, &profile, line, sizeof(line)) == 0)
         return true;
-    tell(error, size, line);
+    tell_of_profile(tell, PRED_STORED_ERROR, "write", name, gpu, line);
     return false;
 }

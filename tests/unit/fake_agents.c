@@ -209,23 +209,23 @@ void controller_discard(struct controller *c, bool show)
     assert_int_equal(system(command), 0);
 }
 
-static bool log_holds(const struct controller *c, const char *text)
+unsigned controller_log_count(const struct controller *c, const char *text)
 {
     FILE *f = fopen(c->log, "r");
     char line[1024];
-    bool found = false;
+    unsigned count = 0;
 
-    while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL)
-        found = strstr(line, text) != NULL;
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+        count += strstr(line, text) != NULL;
     if (f != NULL)
         (void)fclose(f);
-    return found;
+    return count;
 }
 
 bool controller_logs(const struct controller *c, const char *text)
 {
     for (int i = 0; i < 100; i++) {
-        if (log_holds(c, text))
+        if (controller_log_count(c, text) > 0)
             return true;
         sleep_ms(10);
     }

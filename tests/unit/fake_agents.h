@@ -43,6 +43,8 @@ int controller_teardown(void **state);
 void controller_discard(struct controller *c, bool show);
 /* Whether the log holds that text, or will within a second. */
 bool controller_logs(const struct controller *c, const char *text);
+/* In how many lines of the log the text stands now. */
+unsigned controller_log_count(const struct controller *c, const char *text);
 size_t controller_open_files(const struct controller *c);
 
 struct agent {

@@ -271,6 +271,13 @@ tests_unit_test_ctld_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_ctld_CFLAGS = $(UNIT_CFLAGS) $(JSON_C_CFLAGS) $(MUNGE_CFLAGS)
 tests_unit_test_ctld_LDADD = libadl_alloc.la libadl_common.la $(JSON_C_LIBS) $(MUNGE_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_warnonce
+TESTS += tests/unit/test_warnonce
+tests_unit_test_warnonce_SOURCES = tests/unit/test_warnonce.c
+tests_unit_test_warnonce_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_warnonce_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_warnonce_LDADD = libadl_ctld.la libadl_common.la $(CMOCKA_LIBS)
+
 # Several controllers, and agents that keep the node's rule (spank/cpulock.h).
 check_PROGRAMS += tests/unit/test_failover
 TESTS += tests/unit/test_failover

@@ -1300,6 +1300,111 @@ static void test_bad_topology(void **state)
     controller_discard(&c, false);
 }
 
+/* ---- warnings ------------------------------------------------------------------------------- */
+
+static void reload(struct controller *c, unsigned nth)
+{
+    assert_int_equal(kill(c->pid, SIGHUP), 0);
+    for (unsigned i = 0; i < 500; i++) {
+        if (controller_log_count(c, "configuration read again") >= nth)
+            return;
+        (void)poll(NULL, 0, 10);
+    }
+    fail_msg("the configuration is not read again");
+}
+
+/* A job's agent says that its node's topology is that text, and sends it. The controller asks for
+ * it within seconds again only if it has asked for many others meanwhile. */
+static void offer_topology(const struct controller *c, uint32_t job, const char *text)
+{
+    char digest[TOPO_DIGEST_MAX], other[TOPO_DIGEST_MAX];
+    bool sent = false;
+
+    topo_digest(text, strlen(text), digest);
+    for (unsigned i = 0; i < 200 && !sent; i++) {
+        struct agent a;
+        bool ours = i % 20 == 0;
+
+        (void)snprintf(other, sizeof(other), "%016x%016x", job, i);
+        with_digest(&a, job, "n1", ours ? digest : other);
+        agent_register(c, &a);
+        sent = ours && a.welcome.topology_wanted;
+        if (sent)
+            agent_send_topology(&a, digest, text, strlen(text));
+        agent_goodbye(&a);
+        agent_free(&a);
+    }
+    assert_true(sent);
+    assert_true(controller_logs(c, digest));
+}
+
+/* A bad topology is told once, not for each step whose node has it, until somebody reloads. */
+static void test_warned_of_topology_once(void **state)
+{
+    static const char text[] = "<topology>";
+    char digest[TOPO_DIGEST_MAX], said[TOPO_DIGEST_MAX + 32];
+    struct controller c;
+
+    (void)state;
+    topo_digest(text, strlen(text), digest);
+    (void)snprintf(said, sizeof(said), "topology %s is not used", digest);
+    controller_prepare(&c, "");
+    controller_start(&c);
+    offer_topology(&c, 1, text);
+    offer_topology(&c, 2, text);
+    offer_topology(&c, 3, text);
+    offer_topology(&c, 4, "<else>"); /* told after the others, which are read by then */
+    assert_int_equal(controller_log_count(&c, said), 1);
+    reload(&c, 1);
+    offer_topology(&c, 5, text);
+    offer_topology(&c, 6, "<other>");
+    assert_int_equal(controller_log_count(&c, said), 2);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
+/* A step of user 7's profile "mine" comes and goes. */
+static void use_profile(const struct controller *c, uint32_t job)
+{
+    struct agent a;
+
+    agent_init(&a, job, 0, "n1", "0");
+    a.uid = 7;
+    (void)snprintf(a.hints.profile, sizeof(a.hints.profile), "mine");
+    agent_register(c, &a);
+    agent_goodbye(&a);
+    agent_free(&a);
+}
+
+/* So is a bad profile; what is wrong with it now is told again. */
+static void test_warned_of_profile_once(void **state)
+{
+    struct controller c;
+    char profiles[128], path[192];
+
+    (void)state;
+    controller_prepare(&c, "");
+    controller_start(&c);
+    (void)snprintf(profiles, sizeof(profiles), "%s/profiles", c.state);
+    (void)snprintf(path, sizeof(path), "%s/mine+7@any@any.profile", profiles);
+    assert_int_equal(mkdir(profiles, 0755), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (uint32_t job = 1; job <= 4; job++)
+        use_profile(&c, job);
+    assert_int_equal(controller_log_count(&c, path), 1);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(symlink(path, path), 0); /* a loop */
+    for (uint32_t job = 5; job <= 8; job++)
+        use_profile(&c, job);
+    assert_int_equal(controller_log_count(&c, path), 2);
+    reload(&c, 1);
+    for (uint32_t job = 9; job <= 12; job++)
+        use_profile(&c, job);
+    assert_int_equal(controller_log_count(&c, path), 3);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    controller_discard(&c, false);
+}
+
 /* ---- whatever comes
  * ------------------------------------------------------------------------------ */
 
@@ -1566,6 +1671,8 @@ int main(void)
         T(test_many_connections),
         T(test_topology),
         T(test_bad_topology),
+        T(test_warned_of_topology_once),
+        T(test_warned_of_profile_once),
         T(test_random_life),
         T(test_tcp_credential),
         T(test_tcp_refusals),

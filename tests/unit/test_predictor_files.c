@@ -492,6 +492,20 @@ static void changed_profiles_never_harm(void **state)
 /* ---- all of it, as a controller asks
  * ---------------------------------------------------------------- */
 
+/* What was told, a line each. */
+static char told[1024];
+
+static void note(void *arg, const char *about, const char *sentence)
+{
+    size_t used = strlen(told);
+
+    (void)arg;
+    snprintf(told + used, sizeof(told) - used, "%s: %s\n", about != NULL ? about : "once",
+             sentence);
+}
+
+static const struct pred_tell tell = {note, NULL};
+
 static void known_before_and_after(void **state)
 {
     struct pred_calibration c;
@@ -509,7 +523,7 @@ static void known_before_and_after(void **state)
     c.jpeg_rate = 400;
     assert_int_equal(pred_calibration_write(&c, path("state/calibration/n1"), error, sizeof(error)),
                      0);
-    k = pred_known_new(source(), "/nowhere", path("state"), error, sizeof(error));
+    k = pred_known_new(source(), "/nowhere", path("state"), &tell);
     assert_non_null(k);
     assert_int_equal(
         hints_parse("model=ResNet-50,batch=64,workers=2-16", &hints, error, sizeof(error)), 0);
@@ -517,24 +531,24 @@ static void known_before_and_after(void **state)
     pred_job_init(&job);
     job.gpus = job.gpus_total = 2;
     job.nodes = 1;
-    pred_known_job(k, &hints, 7, "n1", 1e9, &job, error, sizeof(error));
-    assert_string_equal(error, "");
+    pred_known_job(k, &hints, 7, "n1", 1e9, &job, &tell);
+    assert_string_equal(told, "");
     assert_true(fabs(job.flops_forward - 8.178e9) < 1e6 && job.batch == 64 &&
                 job.workers_max == 16);
     assert_true(job.core_rate.value == 400 && job.core_rate.source == PRED_STATIC);
     assert_true(fabs(job.gpu_flops_per_s - 15.7e12 * 0.75) < 1e9); /* a V100 */
 
-    assert_true(pred_known_learn(k, &hints, 7, "n1", 2, &l, 1e9, error, sizeof(error)));
+    assert_true(pred_known_learn(k, &hints, 7, "n1", 2, &l, 1e9, &tell));
     pred_job_init(&job);
     job.gpus = job.gpus_total = 2;
-    pred_known_job(k, &hints, 7, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 7, "n1", 1e9, &job, &tell);
     assert_true(fabs(job.core_rate.value - 300) < 1e-6 && job.core_rate.source == PRED_PROFILE);
     assert_true(fabs(job.gpu_rate.value - 1600) < 1e-3);
 
     /* another user does not start with that, unless an admin shares it */
     pred_job_init(&job);
     job.gpus = job.gpus_total = 2;
-    pred_known_job(k, &hints, 8, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 8, "n1", 1e9, &job, &tell);
     assert_int_equal(job.core_rate.source, PRED_STATIC);
     {
         struct pred_profile shared;
@@ -545,23 +559,36 @@ static void known_before_and_after(void **state)
         assert_int_equal(pred_profile_write(path("state/profiles"), &shared, error, sizeof(error)),
                          0);
     }
-    pred_known_job(k, &hints, 8, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 8, "n1", 1e9, &job, &tell);
     assert_true(job.core_rate.value == 250);
+
+    /* what is bad is told with what it is about; a file that is set aside, as an event */
+    write_file("state/profiles/resnet-50+9@v100@any.profile", "rubbish", 7);
+    told[0] = '\0';
+    pred_known_job(k, &hints, 9, "n1", 1e9, &job, &tell);
+    assert_int_equal(strncmp(told, "once: ", 6), 0);
+    assert_int_equal(mkdir(path("state/profiles/resnet-50+9@v100@any.profile"), 0755), 0);
+    told[0] = '\0';
+    pred_known_job(k, &hints, 9, "n1", 1e9, &job, &tell);
+    assert_int_equal(strncmp(told, "read profile ResNet-50+9@v100: ", 31), 0);
+    told[0] = '\0';
 
     /* an unknown node and model: nothing breaks, nothing is invented */
     assert_int_equal(hints_parse("model=their-net,flops=3e9", &hints, error, sizeof(error)), 0);
     pred_job_init(&job);
-    pred_known_job(k, &hints, 7, "../n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 7, "../n1", 1e9, &job, &tell);
     assert_true(job.flops_forward == 3e9 && isnan(job.core_rate.value) &&
                 isnan(job.gpu_flops_per_s));
+    assert_string_equal(told, "model their-net is in no table: model their-net is in no table\n");
     assert_int_equal(hints_parse("on", &hints, error, sizeof(error)), 0);
-    assert_false(pred_known_learn(k, &hints, 7, "n1", 2, &l, 1e9, error, sizeof(error)));
+    assert_false(pred_known_learn(k, &hints, 7, "n1", 2, &l, 1e9, &tell));
     pred_known_free(k);
-    k = pred_known_new("/nowhere", "/nowhere", "", error, sizeof(error));
+    told[0] = '\0';
+    k = pred_known_new("/nowhere", "/nowhere", "", &tell);
     assert_non_null(k);
-    assert_non_null(strstr(error, "/nowhere/models.csv"));
+    assert_non_null(strstr(told, "/nowhere/models.csv"));
     pred_job_init(&job);
-    pred_known_job(k, &hints, 7, "n1", 1e9, &job, error, sizeof(error));
+    pred_known_job(k, &hints, 7, "n1", 1e9, &job, &tell);
     pred_known_free(k);
 }
 
