@@ -14,8 +14,9 @@
 
 static const char usage[] =
     "on, off, or key=value pairs separated by commas: workers=MIN[-MAX] (loader workers that the "
-    "job can use, 1 to 4096), batch=N (samples a step and GPU), model=NAME, profile=NAME (letters, "
-    "digits and . _ + / -, at most 63), data=jpeg|raw|packed, flops=X (forward FLOPs a sample), "
+    "job can use, 1 to 4096), batch=N (samples a step and GPU), model=NAME (letters, digits and "
+    ". _ + / -, at most 63, no . first), profile=NAME (likewise, at most 51), "
+    "data=jpeg|raw|packed, flops=X (forward FLOPs a sample), "
     "params=X (parameters of the model; both with K, M, G, T or P if wanted), report (a line at "
     "the end of the step)";
 
@@ -170,30 +171,34 @@ static const char *read_params(struct hints *h, const struct part *p)
     return read_amount(p, &h->params) ? NULL : amount_expected;
 }
 
-static const char *read_name(char *name, const struct part *p)
+/* What was learned is kept in a file of that name, which may not be a hidden one. */
+static bool read_name(char *name, size_t size, const struct part *p)
 {
-    static const char expected[] = "a name of 1 to 63 letters, digits and . _ + / -";
-    if (p->value_length == 0 || p->value_length >= HINTS_NAME_MAX)
-        return expected;
+    if (p->value_length == 0 || p->value_length >= size || p->value[0] == '.')
+        return false;
     for (size_t i = 0; i < p->value_length; i++) {
         char c = p->value[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         if (!letter && (!c || !strchr("._+/-", c)))
-            return expected;
+            return false;
     }
     memcpy(name, p->value, p->value_length);
     name[p->value_length] = '\0';
-    return NULL;
+    return true;
 }
 
 static const char *read_model(struct hints *h, const struct part *p)
 {
-    return read_name(h->model, p);
+    return read_name(h->model, sizeof(h->model), p)
+               ? NULL
+               : "a name of 1 to 63 letters, digits and . _ + / -, not beginning with a .";
 }
 
 static const char *read_profile(struct hints *h, const struct part *p)
 {
-    return read_name(h->profile, p);
+    return read_name(h->profile, sizeof(h->profile), p)
+               ? NULL
+               : "a name of 1 to 51 letters, digits and . _ + / -, not beginning with a .";
 }
 
 static const char *const data_names[] = {

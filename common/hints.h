@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define HINTS_NAME_MAX    64  /* bytes of a model or profile name with its NUL */
+#define HINTS_NAME_MAX    64  /* bytes of a model's name with its NUL */
+#define HINTS_PROFILE_MAX 52  /* of a profile's, to which "+UID" is added within HINTS_NAME_MAX */
 #define HINTS_TEXT_MAX    512 /* bytes of a whole option value with its NUL */
 #define HINTS_WORKERS_MAX 4096u
 
@@ -24,8 +25,8 @@ struct hints {
     double flops;         /* forward FLOPs a sample (2 x MACs); 0: not said */
     double params;        /* parameters of the model; 0: not said */
     enum hints_data data;
-    char model[HINTS_NAME_MAX];   /* "" : not said */
-    char profile[HINTS_NAME_MAX]; /* "" : not said */
+    char model[HINTS_NAME_MAX];      /* "" : not said */
+    char profile[HINTS_PROFILE_MAX]; /* "" : not said */
 };
 
 /*

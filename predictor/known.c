@@ -87,13 +87,16 @@ static const char *given_name(const struct hints *hints)
     return hints->profile[0] != '\0' ? hints->profile : hints->model;
 }
 
-/* The name that a user's profiles go by; "" none. '/' stands in models' names, not in profiles'. */
+_Static_assert(HINTS_PROFILE_MAX + sizeof("+4294967295") - 1 <= PRED_PROFILE_NAME,
+               "a profile's name has room for any user's number");
+
+/* The name that a user's profiles go by; "" none. '/' stands in hints, not in files' names. */
 static void profile_name(const struct hints *hints, unsigned uid, char *name, size_t size)
 {
     const char *given = given_name(hints);
 
     name[0] = '\0';
-    if (given[0] != '\0' && strlen(given) + 12 < size)
+    if (given[0] != '\0' && strlen(given) < HINTS_PROFILE_MAX)
         snprintf(name, size, "%s+%u", given, uid);
     for (char *slash; (slash = strchr(name, '/')) != NULL;)
         *slash = '-';

@@ -26,6 +26,7 @@ refused "salloc --adloader=nonsense" salloc --adloader=nonsense true
 refused "#SBATCH --adloader=nonsense" sbatch <(printf '%s\n' '#!/bin/sh' '#SBATCH --adloader=nonsense' true)
 refused "workers=many" srun --adloader=workers=many true
 refused "workers=8-2" srun --adloader=workers=8-2 true
+refused "profile=../x" srun --adloader=profile=../x true
 refused "batch=-1" srun --adloader=batch=-1 true
 refused "an unknown key" srun --adloader=cores=64 true
 refused "a long value" srun --adloader="model=$(printf 'm%.0s' {1..3000})" true

@@ -111,6 +111,8 @@ void sample_register(struct rng *rng, struct msg_register *m)
     m->hints.flops = (double)rng_below(rng, 1000000);
     if (any_bool(rng))
         any_text(rng, m->hints.model, sizeof(m->hints.model), NAME_LETTERS);
+    if (m->hints.model[0] == '.') /* no name begins so */
+        m->hints.model[0] = 'm';
     if (any_bool(rng))
         any_text(rng, m->topology_digest, sizeof(m->topology_digest), HEX_LETTERS);
     m->age_ms = any_u64(rng);

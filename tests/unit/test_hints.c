@@ -126,6 +126,10 @@ static void refusals_say_what_and_what_is_allowed(void **state)
         {"model=", "model=\"\"", "1 to 63"},
         {"model=a b", "model=\"a b\"", "letters, digits"},
         {"model=a;b", "model=\"a;b\"", "letters, digits"},
+        {"model=.m", "model=\".m\"", "beginning with a ."},
+        {"profile=../x", "profile=\"../x\"", "beginning with a ."},
+        {"profile=.x", "profile=\".x\"", "beginning with a ."},
+        {"profile=", "profile=\"\"", "1 to 51"},
         {"profile=a=b", "profile=\"a=b\"", "letters, digits"},
         {"profile=a\nb", "profile=\"a?b\"", "letters, digits"},
         {"profile=\xc3\xbc", "profile=\"??\"", "letters, digits"},
@@ -174,6 +178,10 @@ static void lengths_are_bounded(void **state)
     assert_int_equal(hints_parse(text, &hints, error, sizeof(error)), 0);
     (void)snprintf(text, sizeof(text), "model=%0*d", HINTS_NAME_MAX, 7);
     assert_int_equal(hints_parse(text, &hints, error, sizeof(error)), -1);
+    (void)snprintf(text, sizeof(text), "profile=%0*d", HINTS_PROFILE_MAX - 1, 7);
+    assert_int_equal(hints_parse(text, &hints, error, sizeof(error)), 0);
+    (void)snprintf(text, sizeof(text), "profile=%0*d", HINTS_PROFILE_MAX, 7);
+    assert_int_equal(hints_parse(text, &hints, error, sizeof(error)), -1);
     (void)snprintf(text, sizeof(text), "flops=%0*d", HINTS_TEXT_MAX - 7, 7);
     assert_int_equal(hints_parse(text, &hints, error, sizeof(error)), 0);
     assert_true(hints.flops == 7);
@@ -188,12 +196,14 @@ static void lengths_are_bounded(void **state)
     assert_int_equal(hints_parse("nonsense=1", &hints, NULL, 0), -1);
 }
 
-static void random_name(struct rng *rng, char *name)
+static void random_name(struct rng *rng, char *name, unsigned size)
 {
     static const char letters[] = "abcXYZ019._+-/";
-    unsigned length = rng_below(rng, HINTS_NAME_MAX);
+    unsigned length = rng_below(rng, size);
     for (unsigned i = 0; i < length; i++)
         name[i] = letters[rng_below(rng, sizeof(letters) - 1)];
+    if (name[0] == '.')
+        name[0] = 'a';
     name[length] = '\0';
 }
 
@@ -211,8 +221,8 @@ static struct hints random_hints(struct rng *rng)
     if (rng_chance(rng, 50))
         h.params = (double)(1 + rng_next(rng) % 100000000000);
     h.data = (enum hints_data)rng_below(rng, 4);
-    random_name(rng, h.model);
-    random_name(rng, h.profile);
+    random_name(rng, h.model, sizeof(h.model));
+    random_name(rng, h.profile, sizeof(h.profile));
     return h;
 }
 

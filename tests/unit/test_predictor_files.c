@@ -592,6 +592,39 @@ static void known_before_and_after(void **state)
     pred_known_free(k);
 }
 
+/* No name that a hint may have is one that the store of profiles refuses. */
+static void names_of_hints_name_profiles(void **state)
+{
+    static const char letters[] = "aZ09._+-/~@# ";
+    struct rng r = {5};
+    struct pred_known *k;
+    unsigned accepted = 0;
+
+    (void)state;
+    k = pred_known_new(source(), "/nowhere", path("none"), &tell);
+    assert_non_null(k);
+    for (unsigned round = 0; round < 20000; round++) {
+        char text[128], error[1024];
+        struct pred_job job;
+        struct hints hints;
+        size_t n = (size_t)snprintf(text, sizeof(text), rng_chance(&r, 50) ? "profile=" : "model=");
+
+        for (unsigned i = rng_below(&r, rng_chance(&r, 20) ? 70 : 5); i > 0; i--)
+            text[n++] = letters[rng_below(&r, sizeof(letters) - 1)];
+        text[n] = '\0';
+        if (hints_parse(text, &hints, error, sizeof(error)) < 0)
+            continue;
+        accepted++;
+        told[0] = '\0';
+        pred_job_init(&job);
+        pred_known_job(k, &hints, UINT32_MAX, "n1", 1e9, &job, &tell);
+        if (strstr(told, "cannot name") != NULL || (hints.profile[0] != '\0' && told[0] != '\0'))
+            fail_msg("%s: %s", text, told);
+    }
+    assert_in_range(accepted, 2000, 18000);
+    pred_known_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +639,7 @@ int main(void)
         cmocka_unit_test(corrupt_ones_are_set_aside),
         cmocka_unit_test(changed_profiles_never_harm),
         cmocka_unit_test(known_before_and_after),
+        cmocka_unit_test(names_of_hints_name_profiles),
     };
 
     return cmocka_run_group_tests_name("predictor files", tests, make_folder, remove_folder);
