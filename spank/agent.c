@@ -18,6 +18,7 @@
 #define STACK_BYTES       (256u * 1024u)
 #define DEFAULT_LEASE_MS  5000u
 #define DEFAULT_REPORT_MS 1000u
+#define CALM_MS           (3 * TICK_MS) /* how much later where there is no hurry */
 
 /* ---- suspension ---- */
 
@@ -73,11 +74,28 @@ static void try_another(struct agent *a)
 
 /* ---- time ---- */
 
-/* Is it worth looking whether the step is suspended? */
+/* Does it matter to anybody at once that the step is suspended or resumed, or has new loaders? */
 static bool concerned(const struct agent *a)
 {
-    return a->phase == PHASE_STOPPED || a->phase == PHASE_MANAGED || a->loans.nlenders > 0 ||
+    return a->phase == PHASE_STOPPED || !a->binder.own || a->loans.nlenders > 0 ||
            a->loans.nborrowers > 0;
+}
+
+/* Is it looked for from time to time, and what chatty clients say heard with that? */
+static bool looking(const struct agent *a)
+{
+    return a->phase == PHASE_MANAGED || concerned(a);
+}
+
+/*
+ * When that is next. On its own placement and with nothing lent a step can wait: who borrows from
+ * it meanwhile tells its agent, which looks then.
+ */
+static uint64_t next_look(const struct agent *a)
+{
+    if (!looking(a))
+        return NEVER;
+    return concerned(a) ? a->tick_at_ms : a->tick_at_ms + CALM_MS;
 }
 
 /* Does anybody need to know the tasks? Without a controller and on own placement nobody does. */
@@ -97,8 +115,7 @@ static uint64_t next_event(const struct agent *a)
         lower(&at, a->report_at_ms);
     if (watching(a))
         lower(&at, a->scan_at_ms);
-    if (concerned(a))
-        lower(&at, a->tick_at_ms);
+    lower(&at, next_look(a));
     lower(&at, a->locks_at_ms);
     if (a->phase == PHASE_MANAGED)
         lower(&at, a->silent_at_ms);
@@ -119,7 +136,7 @@ static void timers(struct agent *a)
     uint64_t now = clock_monotonic_ms();
     if (now >= a->lease_until_ms)
         lease_over(a);
-    if (concerned(a) && now >= a->tick_at_ms) {
+    if (now >= next_look(a)) {
         a->tick_at_ms = with_tick(a, now + TICK_MS);
         look_if_stopped(a, now);
         agent_hear_clients(a);
@@ -169,7 +186,7 @@ static void wait_and_work(struct agent *a)
     fds[1] = (struct pollfd){.fd = a->link.fd, .events = link_events(&a->link)};
     fds[2] = (struct pollfd){.fd = a->credential != NULL ? credential_fd(a->credential) : -1,
                              .events = POLLIN};
-    unsigned n = clients_poll(&a->clients, !concerned(a), fds + 3);
+    unsigned n = clients_poll(&a->clients, !looking(a), fds + 3);
     struct pollfd *loans = fds + 3 + n;
     unsigned nloans = loans_poll(&a->loans, loans);
     int ready = poll(fds, 3 + n + nloans, timeout_until(next_event(a)));
