@@ -70,7 +70,6 @@ struct parser {
     struct conf *conf;
     const char *at, *end; /* what is left of the file */
     unsigned line;        /* being looked at, from 1 */
-    unsigned *first_seen; /* by index into conf_keys(): line, 0 not yet */
     struct node_entry *nodes;
     size_t nnodes, nodes_capacity;
 };
@@ -307,7 +306,7 @@ static int take_pair(void *user, const char *section, const char *name, const ch
         complain_key(p, name);
         return 1;
     }
-    unsigned *first = &p->first_seen[key - keys];
+    unsigned *first = &p->conf->lines[key - keys];
     if (*first)
         complain(&p->complaints, p->line, "%s is already in line %u", key->name, *first);
     else
@@ -522,19 +521,32 @@ static bool is_absent(const char *file)
     return access(file, F_OK) < 0 && errno == ENOENT;
 }
 
+/* Nothing in it yet; NULL without memory. */
+static struct conf *new_conf(const char *file)
+{
+    size_t nkeys;
+    (void)conf_keys(&nkeys);
+    struct conf *conf = calloc(1, sizeof(*conf));
+    if (!conf)
+        return NULL;
+    conf->file = strdup(file);
+    conf->lines = calloc(nkeys, sizeof(*conf->lines));
+    if (conf->file && conf->lines)
+        return conf;
+    conf_free(conf);
+    return NULL;
+}
+
 struct conf *conf_read(const char *file, char *error, size_t error_size)
 {
     const char *name = file ? file : CONF_DEFAULT_FILE;
-    size_t nkeys;
-    (void)conf_keys(&nkeys);
     if (error_size)
         error[0] = '\0';
     struct parser p = {
         .complaints = {.file = name, .text = error, .size = error_size},
-        .conf = calloc(1, sizeof(struct conf)),
-        .first_seen = calloc(nkeys, sizeof(unsigned)),
+        .conf = new_conf(name),
     };
-    if (!p.conf || !p.first_seen)
+    if (!p.conf)
         complain_memory(&p);
     else
         set_presets(&p);
@@ -543,7 +555,6 @@ struct conf *conf_read(const char *file, char *error, size_t error_size)
     for (size_t i = 0; i < p.nnodes; i++)
         free_node(&p.nodes[i].node);
     free(p.nodes);
-    free(p.first_seen);
     finish_complaints(&p.complaints);
     if (!p.complaints.count)
         return p.conf;
@@ -562,12 +573,26 @@ void conf_free(struct conf *conf)
     for (size_t i = 0; i < conf->nnodes; i++)
         free_node(&conf->nodes[i]);
     free(conf->nodes);
+    free(conf->file);
+    free(conf->lines);
     free(conf);
 }
 
 int conf_controllers(const struct conf *conf, struct conf_address list[CONF_CONTROLLERS_MAX])
 {
     return conf_controllers_parse(conf->controllers, conf->port, list);
+}
+
+const char *conf_where(const struct conf *conf, const char *key, char *buf, size_t size)
+{
+    size_t count;
+    const struct conf_key *keys = conf_keys(&count);
+    const struct conf_key *found = find_key(keys, count, key, strlen(key));
+    unsigned line = found ? conf->lines[found - keys] : 0;
+    buf[0] = '\0';
+    if (line)
+        (void)snprintf(buf, size, "%s:%u: ", conf->file, line);
+    return buf;
 }
 
 static int compare_name(const void *name, const void *node)

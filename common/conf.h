@@ -90,6 +90,9 @@ struct conf {
     unsigned sacct_retry_ms;     /* SacctRetryTime: then a record is given up */
     struct conf_node *nodes;
     size_t nnodes;
+    /* where it was said; see conf_where() */
+    char *file;
+    unsigned *lines; /* by index into conf_keys(): 0 not said */
 };
 
 /*
@@ -116,6 +119,10 @@ const char *conf_address_text(const struct conf_address *address, char *buf, siz
 /* The addresses of Controllers, in order. How many there are. */
 int conf_controllers(const struct conf *conf, struct conf_address list[CONF_CONTROLLERS_MAX]);
 
+/* "FILE:LINE: " into buf, which it returns, to say what is wrong with that key's value; "" where
+ * its default is in force. */
+const char *conf_where(const struct conf *conf, const char *key, char *buf, size_t size);
+
 /* The entry for a node, or NULL. */
 const struct conf_node *conf_node(const struct conf *conf, const char *name);
 
@@ -133,7 +140,7 @@ enum conf_kind {
     CONF_KIND_SOCKET,      /* absolute path that fits into a Unix socket's address */
     CONF_KIND_FILE,        /* absolute path of a file */
     CONF_KIND_FOLDER,      /* absolute path of a folder */
-    CONF_KIND_ADDRESS,     /* host name or IP address, "none" */
+    CONF_KIND_ADDRESS,     /* host name or IP address of one host, "none" */
     CONF_KIND_CONTROLLERS, /* HOST[:PORT],... */
     CONF_KIND_USER,
     CONF_KIND_COUNT,    /* whole number, min to max */

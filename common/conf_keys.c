@@ -563,7 +563,7 @@ int conf_key_allowed(const struct conf_key *key, char *buf, size_t size)
         return snprintf(buf, size, "an absolute path of at most %zu bytes%s", length_max(key->kind),
                         or_empty);
     case CONF_KIND_ADDRESS:
-        return snprintf(buf, size, "a host name or IP address, none%s", or_empty);
+        return snprintf(buf, size, "a host name or IP address of one host, none%s", or_empty);
     case CONF_KIND_USER:
         return snprintf(buf, size, "a user's name%s", or_empty);
     case CONF_KIND_CONTROLLERS:

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
@@ -46,6 +47,21 @@ static bool is_zone(const char *text)
     return length > 0;
 }
 
+static bool is_of_many_v4(uint32_t address)
+{
+    return IN_MULTICAST(address) || address == INADDR_BROADCAST;
+}
+
+static bool is_of_many_v6(const struct in6_addr *address)
+{
+    uint32_t v4;
+
+    if (!IN6_IS_ADDR_V4MAPPED(address))
+        return IN6_IS_ADDR_MULTICAST(address);
+    memcpy(&v4, &address->s6_addr[12], sizeof(v4));
+    return is_of_many_v4(ntohl(v4));
+}
+
 static bool is_ipv6(char *text)
 {
     char *zone = strchr(text, '%');
@@ -56,7 +72,7 @@ static bool is_ipv6(char *text)
         if (!is_zone(zone + 1))
             return false;
     }
-    return inet_pton(AF_INET6, text, &address) == 1;
+    return inet_pton(AF_INET6, text, &address) == 1 && !is_of_many_v6(&address);
 }
 
 static bool is_label(const char *text, size_t length)
@@ -92,7 +108,7 @@ bool netaddr_host(const char *text, size_t length)
     if (strchr(host, ':') != NULL)
         return is_ipv6(host);
     if (strspn(host, "0123456789.") == length)
-        return inet_pton(AF_INET, host, &address) == 1;
+        return inet_pton(AF_INET, host, &address) == 1 && !is_of_many_v4(ntohl(address.s_addr));
     return is_name(host);
 }
 

@@ -16,9 +16,9 @@ bool netaddr_port(const char *text, size_t length, unsigned *port);
 /*
  * Can text[0..length) be a host: a name (labels of letters, digits, '-' and '_', parted by dots;
  * one dot may be at the end), an IPv4 address of four numbers, or an IPv6 address with or without a
- * zone
- * ("fe80::1%eth0"), without brackets? Numbers and dots alone are no name (RFC 1123, 2.1), so that
- * "999.1.1.1" and "10.0.1" are nothing.
+ * zone ("fe80::1%eth0"), without brackets? Numbers and dots alone are no name (RFC 1123, 2.1), so
+ * that "999.1.1.1" and "10.0.1" are nothing. A multicast address and 255.255.255.255 are not one
+ * host's.
  */
 bool netaddr_host(const char *text, size_t length);
 

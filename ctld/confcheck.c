@@ -3,6 +3,7 @@
 
 #include "confcheck.h"
 
+#include "daemon.h"
 #include "hostaddr.h"
 #include "netaddr.h"
 
@@ -39,6 +40,45 @@ static bool has_tcp(const struct conf *conf)
     return strcmp(conf->listen_address, "none") != 0;
 }
 
+/* ---- PidFile and ControllerSocket ---------------------------------------------------------- */
+
+#define WHERE_MAX (PATH_MAX + 16)
+
+/* Whoever may not look there is not the one to start it. */
+static int refuse_socket(const struct conf *conf, char *error, size_t error_size)
+{
+    char where[WHERE_MAX];
+    struct stat st;
+
+    if (lstat(conf->socket, &st) < 0 || S_ISSOCK(st.st_mode))
+        return 0;
+    (void)snprintf(error, error_size,
+                   "%sControllerSocket=%s is %s; name another path, or remove what is there",
+                   conf_where(conf, "ControllerSocket", where, sizeof(where)), conf->socket,
+                   S_ISDIR(st.st_mode) ? "a folder" : "no socket");
+    return -1;
+}
+
+static int refuse_pid_file(const struct conf *conf, char *error, size_t error_size)
+{
+    char where[WHERE_MAX];
+    const char *trouble = conf->pid_file[0] != '\0' ? daemon_no_pid_file(conf->pid_file) : NULL;
+
+    if (trouble == NULL)
+        return 0;
+    (void)snprintf(error, error_size, "%sPidFile=%s %s; name another path, or remove what is there",
+                   conf_where(conf, "PidFile", where, sizeof(where)), conf->pid_file, trouble);
+    return -1;
+}
+
+int confcheck_paths(const struct conf *conf, char *error, size_t error_size)
+{
+    return refuse_socket(conf, error, error_size) < 0 ||
+                   refuse_pid_file(conf, error, error_size) < 0
+               ? -1
+               : 0;
+}
+
 /* ---- ListenAddress ------------------------------------------------------------------------- */
 
 int confcheck_listen(const struct conf *conf, char *error, size_t error_size)
@@ -47,17 +87,19 @@ int confcheck_listen(const struct conf *conf, char *error, size_t error_size)
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *list = NULL;
     const char *where = conf->listen_address;
+    char line[WHERE_MAX];
     bool ours = false;
     int rc;
 
     if (!has_tcp(conf) || where[0] == '\0')
         return 0;
+    (void)conf_where(conf, "ListenAddress", line, sizeof(line));
     rc = getaddrinfo(where, NULL, &hints, &list);
     if (rc != 0) {
         (void)snprintf(error, error_size,
-                       "ListenAddress=%s is not to be found: %s; give an address of this host, "
+                       "%sListenAddress=%s is not to be found: %s; give an address of this host, "
                        "leave it empty for all of them, or none for no TCP",
-                       where, gai_strerror(rc));
+                       line, where, gai_strerror(rc));
         return -1;
     }
     for (const struct addrinfo *a = list; a != NULL && !ours; a = a->ai_next)
@@ -66,9 +108,9 @@ int confcheck_listen(const struct conf *conf, char *error, size_t error_size)
     if (ours)
         return 0;
     (void)snprintf(error, error_size,
-                   "ListenAddress=%s is no address of this host; leave it empty for all of them, "
+                   "%sListenAddress=%s is no address of this host; leave it empty for all of them, "
                    "or none for no TCP",
-                   where);
+                   line, where);
     return -1;
 }
 

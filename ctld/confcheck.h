@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Can PidFile and ControllerSocket be made where they are to be? 0, or -1 with a sentence in error.
+ */
+int confcheck_paths(const struct conf *conf, char *error, size_t error_size);
+
 /* Can this host listen on ListenAddress? 0, or -1 with a sentence in error. Looks names up. */
 int confcheck_listen(const struct conf *conf, char *error, size_t error_size);
 

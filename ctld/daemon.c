@@ -185,6 +185,25 @@ static bool is_pid_file(int fd)
     return strspn(text, "0123456789 \n") == (size_t)length;
 }
 
+const char *daemon_no_pid_file(const char *path)
+{
+    const char *trouble = NULL;
+    struct stat st;
+    int fd;
+
+    if (lstat(path, &st) < 0)
+        return NULL;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? "is a folder" : "is no ordinary file";
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    if (!is_pid_file(fd))
+        trouble = "holds something else than a process id";
+    (void)close(fd);
+    return trouble;
+}
+
 int daemon_pid_file(struct daemon *daemon, const char *path, char *error, unsigned long error_size)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

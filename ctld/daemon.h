@@ -22,6 +22,10 @@ int daemon_detach(struct daemon *daemon);
 /* Write and lock the pid file ("" none). 0, or -1 with a sentence in error. */
 int daemon_pid_file(struct daemon *daemon, const char *path, char *error, unsigned long error_size);
 
+/* Why that path cannot become a pid file, as far as whoever asks may see: "is a folder", or what is
+ * there that must not be overwritten. NULL: for no such reason. */
+const char *daemon_no_pid_file(const char *path);
+
 /* Tell the parent and systemd. */
 void daemon_ready(struct daemon *daemon);
 void daemon_failed(struct daemon *daemon, const char *text);

@@ -3,6 +3,9 @@
 
 #include "hostaddr.h"
 
+#include "netaddr.h"
+
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,13 +33,32 @@ static bool is_our_name(const char *host)
            (strchr(full, '.') == NULL || strchr(host, '.') == NULL);
 }
 
-/* Can a socket be bound to it? */
+/* Can it be one host's by its form? A name's may be any. */
+static bool is_one_hosts(const struct addrinfo *address)
+{
+    char text[NETADDR_HOST_MAX];
+
+    return getnameinfo(address->ai_addr, address->ai_addrlen, text, sizeof(text), NULL, 0,
+                       NI_NUMERICHOST) == 0 &&
+           netaddr_host(text, strlen(text));
+}
+
+/* A subnet's broadcast address can be bound to, and spoken to by who asked for that. */
+static bool is_broadcast(int fd, const struct sockaddr *address, socklen_t length)
+{
+    return connect(fd, address, length) < 0 && errno == EACCES;
+}
+
+/* Can a socket be bound to it, and is it no other's as well? */
 bool hostaddr_is_ours(const struct addrinfo *address)
 {
     struct sockaddr_storage any_port;
-    int fd = socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool ours;
+    int fd;
 
+    if (!is_one_hosts(address))
+        return false;
+    fd = socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
     memcpy(&any_port, address->ai_addr, address->ai_addrlen);
@@ -44,7 +66,8 @@ bool hostaddr_is_ours(const struct addrinfo *address)
         ((struct sockaddr_in *)&any_port)->sin_port = 0;
     else if (address->ai_family == AF_INET6)
         ((struct sockaddr_in6 *)&any_port)->sin6_port = 0;
-    ours = bind(fd, (const struct sockaddr *)&any_port, address->ai_addrlen) == 0;
+    ours = bind(fd, (const struct sockaddr *)&any_port, address->ai_addrlen) == 0 &&
+           !is_broadcast(fd, (const struct sockaddr *)&any_port, address->ai_addrlen);
     (void)close(fd);
     return ours;
 }

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -131,10 +132,11 @@ static int make_absolute(struct options *options, char **kept)
 /* Who is this, and can it be reached? -1: said why. */
 static int fit_host(struct ctld *ctld, const struct options *options)
 {
-    char error[2048];
+    char error[3 * PATH_MAX];
 
     if (role_find_self(ctld->conf, options->controller, &ctld->self, error, sizeof(error)) == 0 &&
-        confcheck_listen(ctld->conf, error, sizeof(error)) == 0)
+        confcheck_listen(ctld->conf, error, sizeof(error)) == 0 &&
+        confcheck_paths(ctld->conf, error, sizeof(error)) == 0)
         return 0;
     (void)fprintf(stderr, "adloaderctld: %s\n", error);
     return -1;

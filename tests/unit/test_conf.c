@@ -264,6 +264,8 @@ static void values_that_are_refused(void **state)
         {"ControllerSocket=@abstract", "absolute path"},
         {"ListenAddress=a b", "host name or IP address"},
         {"ListenAddress=http://x", "host name or IP address"},
+        {"\nListenAddress=224.0.0.1", ":2: ListenAddress=224.0.0.1 is not possible"},
+        {"Controllers=ctl1,224.0.0.1", ":1: Controllers="},
         {"ListenAddress=999.1.1.1", ":1: ListenAddress=999.1.1.1 is not possible"},
         {"Controllers=ctl1,999.1.1.1", ":1: Controllers="},
         {"Controllers=ctl1,[:::]:7000", ":1: Controllers="},
@@ -322,6 +324,20 @@ static void hosts_by_their_form(void **state)
         {"::1", true, true},
         {"0:0::1", true, true},
         {"::ffff:127.0.0.1", true, true},
+        {"0.0.0.0", true, false},
+        {"::", true, false},
+        {"223.255.255.255", true, false},
+        {"224.0.0.0", false, false},
+        {"239.255.255.255", false, false},
+        {"240.0.0.1", true, false},
+        {"255.255.255.254", true, false},
+        {"255.255.255.255", false, false},
+        {"fe00::1", true, false},
+        {"ff02::1", false, false},
+        {"ff02::1%eth0", false, false},
+        {"::ffff:224.0.0.1", false, false},
+        {"::ffff:255.255.255.255", false, false},
+        {"::224.0.0.1", true, false},
         {"", false, false},
         {"999.1.1.1", false, false},
         {"1.2.3", false, false},
@@ -783,6 +799,21 @@ static void host_lists_that_are_refused(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
+static void a_value_is_found_where_it_was_said(void **state)
+{
+    (void)state;
+    char where[256], expected[256];
+    struct conf *conf = read_text("# first\n\npolicy=nash\nMinGain=0\n");
+    assert_non_null(conf);
+    (void)snprintf(expected, sizeof(expected), "%s:3: ", file);
+    assert_string_equal(conf_where(conf, "Policy", where, sizeof(where)), expected);
+    (void)snprintf(expected, sizeof(expected), "%s:4: ", file);
+    assert_string_equal(conf_where(conf, "mingain", where, sizeof(where)), expected);
+    assert_string_equal(conf_where(conf, "PidFile", where, sizeof(where)), "");
+    assert_string_equal(conf_where(conf, "NoKey", where, sizeof(where)), "");
+    conf_free(conf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -802,6 +833,7 @@ int main(void)
         cmocka_unit_test(node_lines_that_are_refused),
         cmocka_unit_test(what_is_printed_reads_back),
         cmocka_unit_test(a_full_device_is_noticed),
+        cmocka_unit_test(a_value_is_found_where_it_was_said),
         cmocka_unit_test(host_lists_expand),
         cmocka_unit_test(host_lists_that_are_refused),
     };

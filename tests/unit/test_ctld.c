@@ -189,6 +189,13 @@ static void test_check_config(void **state)
          1},
         {"ListenAddress=no-such-host.invalid\n", "no-such-host.invalid is not to be found", "good",
          1},
+        {"\nListenAddress=224.0.0.1\n", "/conf:2: ListenAddress=224.0.0.1 is not possible", "good",
+         1},
+        {"ListenAddress=ff02::1\n", "/conf:1: ListenAddress=ff02::1 is not possible", "good", 1},
+        {"ListenAddress=0xe0000001\n", /* a name by its form, which stands for 224.0.0.1 */
+         "/conf:1: ListenAddress=0xe0000001 is no address of this host", "good", 1},
+        {"ListenAddress=127.255.255.255\n", /* a broadcast address of this host */
+         "/conf:1: ListenAddress=127.255.255.255 is no address of this host", "good", 1},
         {"ListenAddress=127.0.0.1\n", "good", "no address of", 0},
         {"MungeSocket=/nonexist\n", "warning: MungeSocket=/nonexist: No such file", NULL, 0},
         {"MungeSocket=/dev/null\n", "warning: MungeSocket=/dev/null is no socket", NULL, 0},
@@ -214,6 +221,63 @@ static void test_check_config(void **state)
             (cases[i].not_words != NULL && strstr(text, cases[i].not_words) != NULL))
             fail_msg("%s: status %d and %s", cases[i].lines, status, text);
     }
+    controller_discard(&c, false);
+}
+
+/* A path that is taken by something else is refused by the check and by the start, and what is
+ * there stays. */
+static void test_paths_in_use(void **state)
+{
+    static const struct {
+        const char *key, *name, *words; /* NULL: nothing is wrong with it */
+    } cases[] = {
+        {"PidFile", "folder", "is a folder;"},
+        {"PidFile", "letter", "holds something else than a process id;"},
+        {"PidFile", "link", "is no ordinary file;"}, /* to one that is */
+        {"PidFile", "number", NULL},
+        {"PidFile", "empty", NULL},
+        {"PidFile", "new", NULL},
+        {"ControllerSocket", "folder", "is a folder;"},
+        {"ControllerSocket", "letter", "is no socket;"},
+        {"ControllerSocket", "empty", "is no socket;"},
+        {"ControllerSocket", "new", NULL},
+    };
+    struct controller c;
+    struct stat st;
+    char command[512], text[4096];
+
+    (void)state;
+    controller_prepare(&c, "");
+    (void)snprintf(
+        command, sizeof(command),
+        "cd '%s' && mkdir folder && echo 12 > number && : > empty && ln -s number link && "
+        "printf 'dear 12\n' > letter",
+        c.dir);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[256], expected[512];
+        int status;
+
+        (void)snprintf(line, sizeof(line), "\n%s=%s/%s\n", cases[i].key, c.dir, cases[i].name);
+        (void)snprintf(expected, sizeof(expected), "%s:2: %s=%s/%s %s", c.conf, cases[i].key, c.dir,
+                       cases[i].name, cases[i].words != NULL ? cases[i].words : "");
+        status = check(&c, line, text, sizeof(text));
+        if (cases[i].words == NULL) {
+            if (status != 0)
+                fail_msg("%s: status %d and %s", line, status, text);
+            continue;
+        }
+        if (status != 1 || strstr(text, expected) == NULL)
+            fail_msg("%s: status %d and %s, not %s", line, status, text, expected);
+        assert_int_equal(run_program("-f -c '%s'", c.conf), 1);
+    }
+    (void)snprintf(command, sizeof(command),
+                   "cd '%s' && rmdir folder && [ \"$(cat number letter)\" = \"$(echo 12; echo dear "
+                   "12)\" ] && [ -L link ] && [ ! -s empty ]",
+                   c.dir);
+    assert_int_equal(system(command), 0);
+    (void)snprintf(text, sizeof(text), "%s/new", c.dir);
+    assert_int_equal(stat(text, &st), -1);
     controller_discard(&c, false);
 }
 
@@ -1644,6 +1708,7 @@ int main(void)
         T(test_starts_and_ends),
         T(test_options),
         T(test_check_config),
+        T(test_paths_in_use),
         T(test_daemon),
         T(test_stale_socket),
         T(test_notify),
