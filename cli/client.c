@@ -151,17 +151,21 @@ static bool next_address(struct client_address *address, unsigned port)
     return true;
 }
 
+const char *client_named(const struct cli *cli, const char **from)
+{
+    const char *text = getenv(CLIENT_ENV_CONTROLLER);
+
+    *from = cli->controller != NULL ? "--controller" : CLIENT_ENV_CONTROLLER;
+    if (cli->controller != NULL)
+        return cli->controller;
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
 int client_address(const struct cli *cli, struct client_address *address, int *status)
 {
-    const char *from = "--controller", *text = cli->controller;
+    const char *from, *text = client_named(cli, &from);
     char error[512];
 
-    if (text == NULL) {
-        from = CLIENT_ENV_CONTROLLER;
-        text = getenv(CLIENT_ENV_CONTROLLER);
-        if (text != NULL && text[0] == '\0')
-            text = NULL;
-    }
     if (text != NULL && parse_list(text, address, error, sizeof(error)) != 0) {
         *status = cli_usage_error(cli, "%s: %s", from, error);
         return -1;

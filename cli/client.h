@@ -33,6 +33,10 @@ struct client_address {
 int client_address_parse(const char *text, struct client_address *address, char *error,
                          size_t error_size);
 
+/* What --controller says, else the environment; NULL: neither does. *from names the one that does.
+ */
+const char *client_named(const struct cli *cli, const char **from);
+
 /*
  * The addresses by --controller, else the environment (both may list several, parted by commas),
  * else the configuration's Unix socket and then its Controllers. Returns 0 or, after a complaint,

@@ -138,8 +138,24 @@ static int try_munge(const void *argument, char *text, size_t size)
     return 1;
 }
 
+/* Is one of the addresses, parted by commas, reached over TCP? */
+static bool has_remote(const char *list)
+{
+    for (const char *at = list;; at++) {
+        if (at[0] != '/' && strncmp(at, "unix:", 5) != 0)
+            return true;
+        at += strcspn(at, ",");
+        if (*at == '\0')
+            return false;
+    }
+}
+
 static bool needs_munge(const struct doctor *d)
 {
+    const char *from, *named = client_named(d->cli, &from);
+
+    if (named != NULL && has_remote(named))
+        return true;
     for (unsigned i = 0; i < d->args.ncontrollers; i++)
         if (!d->args.controllers[i].local)
             return true;
@@ -213,21 +229,14 @@ static void look_at_answer(struct doctor *d, const char *shown, json_object *doc
             "the controller knows no topology of %s: it takes all cores there for equal", host);
 }
 
-static void check_address(struct doctor *d, const char *text, const char *munge_socket)
+static void ask(struct doctor *d, const struct client_address *address)
 {
     const struct status_filter all = {NULL, NULL};
-    struct client_address address;
-    json_object *document;
     char error[1024];
+    json_object *document = status_fetch(address, &all, error, sizeof(error));
 
-    if (client_address_parse(text, &address, error, sizeof(error)) < 0) {
-        doctor_say(d, DOCTOR_PROBLEM, "controller", "", "%s", error);
-        return;
-    }
-    (void)snprintf(address.munge_socket, sizeof(address.munge_socket), "%s", munge_socket);
-    document = status_fetch(&address, &all, error, sizeof(error));
     if (document != NULL)
-        look_at_answer(d, address.shown, document);
+        look_at_answer(d, address->shown, document);
     else if (strstr(error, "xpired") != NULL || strstr(error, "ewound") != NULL)
         doctor_say(d, DOCTOR_PROBLEM, "controller", "set the clocks of both hosts (chrony, ntp)",
                    "%s", error);
@@ -239,6 +248,19 @@ static void check_address(struct doctor *d, const char *text, const char *munge_
         doctor_say(d, DOCTOR_PROBLEM, "controller",
                    "start adloaderctld there, or correct controller=", "%s", error);
     json_object_put(document);
+}
+
+static void check_address(struct doctor *d, const char *text, const char *munge_socket)
+{
+    struct client_address address;
+    char error[1024];
+
+    if (client_address_parse(text, &address, error, sizeof(error)) < 0) {
+        doctor_say(d, DOCTOR_PROBLEM, "controller", "", "%s", error);
+        return;
+    }
+    (void)snprintf(address.munge_socket, sizeof(address.munge_socket), "%s", munge_socket);
+    ask(d, &address);
 }
 
 #define LIST_SIZE 2048
@@ -286,13 +308,17 @@ static void check_list(struct doctor *d)
                    controllers);
 }
 
-/* That of the plugin's line, or without one what the tool itself would ask. */
-void doctor_check_contact(struct doctor *d)
+static void miss_munge(struct doctor *d, const char *shown)
 {
-    bool own = false, munge = check_munge(d);
-    char text[512];
+    doctor_say(d, DOCTOR_WARNING, "controller", "mend munge first",
+               "%s was not asked, for lack of a credential", shown);
+}
 
-    check_list(d);
+/* That of the plugin's line: whether it is this one, too. */
+static bool check_agents(struct doctor *d, bool munge, const char *this_one)
+{
+    char text[512];
+    bool is_there = false;
 
     for (unsigned i = 0; d->line.lines > 0 && i < d->args.ncontrollers; i++) {
         const struct endpoint *e = &d->args.controllers[i];
@@ -301,12 +327,43 @@ void doctor_check_contact(struct doctor *d)
         if (e->local || munge)
             check_address(d, text, d->args.munge_socket);
         else
-            doctor_say(d, DOCTOR_WARNING, "controller", "mend munge first",
-                       "%s was not asked, for lack of a credential", text);
-        own = own || (d->conf != NULL && e->local && strcmp(e->path, d->conf->socket) == 0);
+            miss_munge(d, text);
+        is_there = is_there || strcmp(text, this_one) == 0 ||
+                   (e->local && strcmp(e->path, this_one) == 0); /* "unix:" may be left out */
     }
-    if (d->conf == NULL || own)
+    return is_there;
+}
+
+/* Those that the tool is told to ask instead of its configuration's. */
+static void check_named(struct doctor *d, bool munge, const char *from, const char *named)
+{
+    struct client_address address;
+    int status;
+
+    if (has_remote(named) && !munge)
+        miss_munge(d, named);
+    else if (client_address(d->cli, &address, &status) < 0) /* which says why */
+        doctor_say(d, DOCTOR_PROBLEM, "controller", "give unix:/path or host:port",
+                   "%s %s cannot be used", from, named);
+    else
+        ask(d, &address);
+}
+
+/* The agents' controllers, and the one that the tool itself would ask. */
+void doctor_check_contact(struct doctor *d)
+{
+    const char *from, *named = client_named(d->cli, &from);
+    const char *own = named != NULL ? named : d->conf != NULL ? d->conf->socket : "";
+    bool munge = check_munge(d);
+    char text[512];
+
+    check_list(d);
+    if (check_agents(d, munge, own))
         return;
-    (void)snprintf(text, sizeof(text), "unix:%s", d->conf->socket);
-    check_address(d, text, "");
+    if (named != NULL) {
+        check_named(d, munge, from, named);
+    } else if (d->conf != NULL) {
+        (void)snprintf(text, sizeof(text), "unix:%s", d->conf->socket);
+        check_address(d, text, "");
+    }
 }

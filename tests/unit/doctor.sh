@@ -310,6 +310,33 @@ start_fake "unix:$work/run/ctl" answer "$work/old.json"
 finds warning "controller: unix:$work/run/ctl is version 0.0.9, and this host has $version; install the same" "a controller of another version"
 rm -f "$work/run/ctl"
 start_fake "unix:$work/run/ctl" answer "$work/status.json"
+# --controller and the environment go before the configuration, as with the other commands
+sed -i "s,^ControllerSocket=.*,ControllerSocket=$work/run/none," "$work/adloader.conf"
+finds problem "controller: no controller at unix:$work/run/none" "the configuration names another socket"
+call --controller "unix:$work/run/ctl"
+unlike "$out" "run/none" "--controller goes before it"
+is "$(printf '%s\n' "$out" | grep -c '^ok: controller:')" 1 "and is asked once, being the agents' too"
+ADLOADER_CONTROLLER=$work/run/ctl
+export ADLOADER_CONTROLLER
+call
+unlike "$out" "run/none" "so does the environment"
+is "$(printf '%s\n' "$out" | grep -c '^ok: controller:')" 1 "and is asked once"
+sed -i "s,run/ctl,run/other," "$work/plugstack.conf"
+call
+like "$out" "^problem: controller: no controller at unix:$work/run/other" "the agents' is another one"
+like "$out" "^ok: controller: unix:$work/run/ctl answers" "that of the environment is asked, too"
+call --controller "unix:$work/run/none"
+like "$out" "^problem: controller: no controller at unix:$work/run/none" "--controller goes before the environment"
+unlike "$out" "run/ctl" "... which is not asked then"
+ADLOADER_CONTROLLER=unix:relative
+call
+like "$out" "^problem: controller: ADLOADER_CONTROLLER unix:relative cannot be used" "an address that is none"
+is $status 2 "is a problem"
+ADLOADER_CONTROLLER=127.0.0.1:1
+call
+like "$out" "^(problem: munge|problem: controller: no controller at 127.0.0.1:1)" "one over TCP takes munge"
+unset ADLOADER_CONTROLLER
+healthy
 sed -i "s,controller=,controller=unix:$work/run/none\,," "$work/plugstack.conf"
 finds warning "controller: no controller at unix:$work/run/none" "one of two controllers is dead"
 like "$out" "^ok: controller: unix:$work/run/ctl answers" "the other one answers"
