@@ -1,6 +1,7 @@
 /*
  * Documents that users write, for `allocate` and `simulate`: where a controller's answer may hold
- * keys that we do not know yet, a key that a user misspelt must not be passed over in silence.
+ * keys that we do not know yet, a key that a user misspelt must not be passed over in silence, nor
+ * one that is said twice, of which json-c keeps the last.
  */
 #ifndef ADLOADER_STRICT_H
 #define ADLOADER_STRICT_H
@@ -13,7 +14,7 @@
  * error. */
 char *strict_read(const char *path, size_t *length, char *error, size_t error_size);
 
-/* doc_parse(), and every key has to be in the rules. */
+/* doc_parse(), and every key has to be in the rules, and once in its object. */
 struct json_object *strict_parse(const char *text, size_t length, const struct doc_rule *rules,
                                  char *error, size_t error_size);
 

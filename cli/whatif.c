@@ -477,7 +477,7 @@ static bool read_rules(struct reading *r)
     r->w->io_bytes_per_s = NAN;
     return read_count(r, document, "main_cores_per_task", "document", 0, 1024,
                       &r->w->main_cores_per_task) &&
-           read_number(r, document, "io_bytes_per_s", "document", 0, 1e18, &r->w->io_bytes_per_s) &&
+           read_number(r, document, "io_bytes_per_s", "document", 1, 1e18, &r->w->io_bytes_per_s) &&
            read_number(r, document, "min_gain", "document", 0, 10, &r->w->min_gain);
 }
 

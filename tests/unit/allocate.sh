@@ -87,6 +87,16 @@ refuse()
 both="\"members\": [$modest, $hungry]"
 refuse "polcy is not a known key. Did you mean policy" "{\"polcy\": \"nash\", \"nodes\": [$node], $both}"
 refuse "members\[0\].curve is not a known key" "{\"nodes\": [$node], \"members\": [{\"id\": \"1\", \"node\": \"n\", \"own_cpus\": \"0\", \"curve\": [1]}]}"
+refuse "line 2: policy stands twice" "{\"policy\": \"nash\",
+ \"policy\": \"nash\", \"nodes\": [$node], $both}"
+refuse "line 1: own_cpus stands twice" "{\"nodes\": [$node], \"members\": [$modest, {\"id\": \"1\", \"node\": \"n\", \"own_cpus\": \"4\", \"own_cpus\": \"0-3\", \"gpu_rate\": 1, \"core_rate\": 1}]}"
+refuse "line 1: name stands twice" "{\"nodes\": [{\"name\": \"n\", \"\\u006eame\": \"m\"}], $both}"
+refuse "line 1: nodes stands twice" "{\"nodes\" :[{\"name\": \"a\"}], \"nodes\"
+: [$node], $both}"
+ask "{\"nodes\": [$node], \"members\": [$modest, {\"id\": \"\\\"id\\\": \\\\\", \"job\": \"{\\\"job\\\":\", \"node\": \"n\",
+    \"own_cpus\": \"4-7\", \"curve_samples_per_s\": [0, 1]}]}" --json
+is $status 0 "a text that looks like keys is none"
+refuse "io_bytes_per_s is 0, but has to be from 1 to" "{\"io_bytes_per_s\": 0, \"nodes\": [$node], $both}"
 refuse "policy \"fair\"" "{\"policy\": \"fair\", \"nodes\": [$node], $both}"
 refuse "guarantee \"all\"" "{\"guarantee\": \"all\", \"nodes\": [$node], $both}"
 refuse "there are two nodes n" "{\"nodes\": [$node, $node], $both}"
