@@ -249,10 +249,22 @@ int daemon_pid_file(struct daemon *daemon, const char *path, char *error, unsign
     return 0;
 }
 
+/* Or has somebody put another file in its place? */
+static bool is_pid_file_ours(const struct daemon *daemon)
+{
+    struct stat ours, there;
+
+    return fstat(daemon->pid_fd, &ours) == 0 && lstat(daemon->pid_file, &there) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
 void daemon_fini(struct daemon *daemon)
 {
     if (daemon->pid_fd >= 0) {
-        if (unlink(daemon->pid_file) < 0)
+        if (!is_pid_file_ours(daemon))
+            log_warning("%s is no longer the pid file that was written: it is left alone",
+                        daemon->pid_file);
+        else if (unlink(daemon->pid_file) < 0)
             log_warning("cannot remove the pid file %s: %s", daemon->pid_file, strerror(errno));
         (void)close(daemon->pid_fd);
         free(daemon->pid_file);

@@ -34,7 +34,7 @@ void daemon_failed(struct daemon *daemon, const char *text);
 void daemon_notify(const char *state);
 void daemon_notify_reloading(void);
 
-/* Removes the pid file. */
+/* Removes the pid file, if it is the one that was written. */
 void daemon_fini(struct daemon *daemon);
 
 #endif

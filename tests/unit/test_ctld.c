@@ -132,7 +132,7 @@ static int run_program(const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(arguments, sizeof(arguments), format, args);
     va_end(args);
-    (void)snprintf(command, sizeof(command), "'%s/adloaderctld' %s >/dev/null 2>&1",
+    (void)snprintf(command, sizeof(command), "timeout 30 '%s/adloaderctld' %s >/dev/null 2>&1",
                    getenv("ADL_BUILDDIR") != NULL ? getenv("ADL_BUILDDIR") : ".", arguments);
     status = system(command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -278,6 +278,57 @@ static void test_paths_in_use(void **state)
     assert_int_equal(system(command), 0);
     (void)snprintf(text, sizeof(text), "%s/new", c.dir);
     assert_int_equal(stat(text, &st), -1);
+    controller_discard(&c, false);
+}
+
+static void put_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void assert_text(const char *path, const char *expected)
+{
+    char text[128] = "";
+    FILE *f = fopen(path, "r");
+
+    assert_non_null(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    (void)fclose(f);
+    assert_string_equal(text, expected);
+}
+
+/* The pid file is its controller's alone: one that was left over is taken, that of another which
+ * runs is not, and what somebody puts there is neither written nor removed. */
+static void test_pid_file(void **state)
+{
+    struct controller c, second;
+    char ours[32], other[96];
+
+    (void)state;
+    controller_prepare(&c, "");
+    put_text(c.pid_file, "2147483646\n");
+    controller_start(&c);
+    (void)snprintf(ours, sizeof(ours), "%ld\n", (long)c.pid);
+    assert_text(c.pid_file, ours);
+
+    second = c;
+    (void)snprintf(second.conf, sizeof(second.conf), "%s/conf2", c.dir);
+    (void)snprintf(second.socket, sizeof(second.socket), "%s/socket2", c.dir);
+    controller_write_conf(&second, "");
+    assert_int_equal(run_program("-f -c '%s'", second.conf), 1);
+    assert_text(c.pid_file, ours);
+
+    (void)snprintf(other, sizeof(other), "%s/other", c.dir);
+    put_text(other, "dear diary\n");
+    assert_int_equal(rename(other, c.pid_file), 0);
+    assert_int_equal(controller_end(&c, SIGTERM), 0);
+    assert_text(c.pid_file, "dear diary\n");
+    assert_int_equal(run_program("-f -c '%s'", c.conf), 1);
+    assert_text(c.pid_file, "dear diary\n");
     controller_discard(&c, false);
 }
 
@@ -1709,6 +1760,7 @@ int main(void)
         T(test_options),
         T(test_check_config),
         T(test_paths_in_use),
+        T(test_pid_file),
         T(test_daemon),
         T(test_stale_socket),
         T(test_notify),
