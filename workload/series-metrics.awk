@@ -125,24 +125,41 @@ function ratio(name, base,    b) {
     return b ? sprintf("%.3f", mean("rate" SUBSEP "gpu-busy" SUBSEP name) / b) : "-"
 }
 
-# How far a job's mean rates under gpu-busy and static are apart, in standard errors of that difference.
-function apart_in_errors(name,    g, s, error) {
-    g = "rate" SUBSEP "gpu-busy" SUBSEP name; s = "rate" SUBSEP "static" SUBSEP name
-    if (n[g] < 2 || n[s] < 2) return 0
-    error = sqrt(deviation(g) ^ 2 / n[g] + deviation(s) ^ 2 / n[s])
-    return error ? (mean(g) - mean(s)) / error : 0
+# Of a policy: by what share a rate of a job of that model differs from the job's mean, from repeat to repeat.
+# Jobs of a model are taken together: a spread from three repeats alone says little.
+function spread(p, m,    j, list, sum, degrees) {
+    for (j = 1; j <= njobs; j++) {
+        list = "rate" SUBSEP p SUBSEP job[j]
+        if (job_model[job[j]] != m || n[list] < 2) continue
+        sum += (n[list] - 1) * (deviation(list) / mean(list)) ^ 2
+        degrees += n[list] - 1
+    }
+    return degrees ? sqrt(sum / degrees) : 0
+}
+
+# The standard error of the ratio of two means of so many rates each, under gpu-busy and static.
+function error_of(m, with, without) {
+    return sqrt(spread("gpu-busy", m) ^ 2 / with + spread("static", m) ^ 2 / without)
 }
 
 # Is a job slower than with its own cores?
-function below_own(    j, r, worst, slower) {
-    for (j = 1; j <= njobs; j++) {
-        r = mean("rate" SUBSEP "static" SUBSEP job[j])
-        if (!r) return
-        r = mean("rate" SUBSEP "gpu-busy" SUBSEP job[j]) / r
-        if (!worst || r < worst) { worst = r; least = job[j] }
-        if (apart_in_errors(job[j]) < -2)
-            slower = slower sprintf("%s %s (%+.1f %%)", slower ? "," : "", job[j], 100 * (r - 1))
+function below_own(    i, j, m, g, s, r, sum, with, without, worst, slower, models) {
+    for (i = 1; i <= nmodels; i++) {
+        m = model[i]
+        sum = with = without = 0
+        for (j = 1; j <= njobs; j++) {
+            g = "rate" SUBSEP "gpu-busy" SUBSEP job[j]; s = "rate" SUBSEP "static" SUBSEP job[j]
+            if (job_model[job[j]] != m || !n[g] || !n[s]) continue
+            r = mean(g) / mean(s)
+            if (!worst || r < worst) { worst = r; least = job[j] }
+            if (r - 1 < -2 * error_of(m, n[g], n[s]))
+                slower = slower sprintf("%s %s (%+.1f %%)", slower ? "," : "", job[j], 100 * (r - 1))
+            sum += r * n[g]; with += n[g]; without += n[s]
+        }
+        if (with) models = models sprintf("| %s | %.3f ± %.3f | %d |\n", m, sum / with, error_of(m, with, without), with)
     }
+    if (!worst) return
+    printf "| gpu-busy against own cores (static) | T/T-own, mean ± standard error | rates |\n|---|---|---|\n%s\n", models
     printf "The job that fares worst under gpu-busy, %s, has %.1f %% of the rate with its own cores (static). ", least, 100 * worst
     if (slower) print "Slower by more than two\nstandard errors:" slower "."
     else print "No job is slower\nby more than two standard errors."
