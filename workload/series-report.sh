@@ -134,6 +134,7 @@ report() {
     echo
     sed 's/^/    /; s/--out [^ ]*/--out FOLDER/; s/--build [^ ]*/--build FOLDER/; s/ --data [^ ]*//' "$folder/command.txt"
     echo
+    [[ ! -s $folder/note.txt ]] || { cat "$folder/note.txt" && echo; }
     machine_table "$folder"
     echo
     echo "### Measured, mean ± standard deviation over the repeats"
@@ -196,13 +197,14 @@ include Slurm's.
 - completion: from a job's arrival to its end, waiting in Slurm's queue included.
 - moves: CPUs that jobs' loader threads got while they ran, as the jobs saw it themselves.
 
-What is emulated: the GPU is a timed wait, so nothing here says how a real GPU, its driver or its main thread
-behave; and where a report names a virtual machine, its cores are slow (a share of a host core each) and its
-memory is uniform: NUMA nodes exist there, their cost does not. Reading, decoding and augmenting JPEG files is
+What is emulated: the GPU is a timed wait. It keeps the device's own time, so that a step begins when the one before has
+ended and its batch is there, as launches that are queued ahead do on a real one; nothing here says how a real GPU, its
+driver or its main thread behave. Where a report names a virtual machine, its cores are slow (a share of a host core each)
+and its memory is uniform: NUMA nodes exist there, their cost does not. Reading, decoding and augmenting JPEG files is
 real, and so are Slurm, the kernel's masks and the network between ranks. Data lies in the page cache.
 
-A virtual machine's cores are steadied by giving QEMU far more weight than everything else on its host, which compiled and
-tested other things at the same time; what they still share are caches and memory. The kernel's NUMA balancing is
+A virtual machine's cores are steadied by giving QEMU far more weight than everything else on its host, on which other
+things were compiled and tested for a part of the time; what they still share are caches and memory. The kernel's NUMA balancing is
 off there: with it, loaders that changed their node worked up to a quarter slower, for pages that were unmapped and copied
 to memory that is no nearer. Each report says how steady the machine was. A difference between two policies of
 less than the spread of the repeats means nothing.
@@ -234,10 +236,10 @@ TEXT
   on the same node at the same time; a core of a job that has ended belongs to nobody and is not lent.
 - The jobs that get cores win; those that lend them win nothing and should lose nothing.
 - Where every job wants more than its even share (hungry) nothing can be won by any division that harms nobody. What
-  gpu-busy and even lose there against static, and the lenders elsewhere, is what adloader itself costs: on a real core the
-  agent of a step and the controller need less than 0.1 % of it each (tests/bench/agent-cost); on cores that are
-  emulated and all busy, eight agents were seen to use 11.5 % of a core and the controller 2 %, of eight cores; and a
-  thread that is interrupted loses more there than time, which shows in the CPU time a sample.
+  is lost there against static is of the size of the repeats' spread, yet more often a loss than a gain: adloader's own
+  work. On a real core the agent of a step and the controller need less than 0.1 % of it each (tests/bench/agent-cost);
+  but where cores are emulated, and all busy, a loader that is interrupted for it has its code and its memory to be
+  found anew by the emulator, which shows in the CPU time a sample.
 - On two real cores with a core a job (two-cores) nothing can be won either: a job that has loaders keeps at least one
   core, though they sleep; only one without any lends all it has. Moves between real cores that pay are shown by
   quickstart and by the cost of resizing, not by a series.
