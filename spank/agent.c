@@ -136,9 +136,9 @@ static void timers(struct agent *a)
     uint64_t now = clock_monotonic_ms();
     if (now >= a->lease_until_ms)
         lease_over(a);
-    if (now >= next_look(a)) {
+    if (now >= next_look(a) || (a->phase == PHASE_MANAGED && now >= a->report_at_ms)) {
         a->tick_at_ms = with_tick(a, now + TICK_MS);
-        look_if_stopped(a, now);
+        look_if_stopped(a, now); /* so that none reports that it stands still */
         agent_hear_clients(a);
     }
     if ((a->phase == PHASE_GREETING || a->phase == PHASE_WELCOMING) && now >= a->phase_deadline_ms)

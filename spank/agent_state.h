@@ -26,7 +26,7 @@
 
 #define BACKOFF_MIN_MS    50u
 #define LOCK_RETRY_MIN_MS 5u   /* until CPUs that others have locked are tried again */
-#define TICK_MS           250u /* how often a suspension is looked for, and what can wait is done */
+#define TICK_MS           250u /* how often a suspension is looked for where that is urgent */
 #define NEVER             UINT64_MAX
 
 /* Intervals that a controller may ask for. */
@@ -116,7 +116,7 @@ static inline uint64_t jittered(struct agent *a, uint64_t ms)
     return ms - ms / 4 + a->random % (ms / 2 + 1);
 }
 
-/* The moment nearest to at_ms at which the agent is awake anyway. */
+/* The moment nearest to at_ms on the grid of ticks, where what can wait is done together. */
 static inline uint64_t with_tick(const struct agent *a, uint64_t at_ms)
 {
     return (at_ms - a->tick_phase + TICK_MS / 2) / TICK_MS * TICK_MS + a->tick_phase;
